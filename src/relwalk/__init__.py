@@ -1,0 +1,88 @@
+"""relwalk: knowledge-graph embeddings whose scores are probabilities.
+
+import relwalk
+
+graph = relwalk.read_graph("world")
+run = relwalk.train(graph, epochs=50, out="runs/world")
+print(relwalk.rank(run.model, graph, "test"))
+print(relwalk.predict(run, head="France", relation="borders"))
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from relwalk.errors import RelWalkError
+    from relwalk.evaluation.classification import ClassificationResult, classify
+    from relwalk.evaluation.ranking import rank
+    from relwalk.evaluation.result import RankingResult
+    from relwalk.experiment import resume, train
+    from relwalk.exports import export
+    from relwalk.graph.graph import Graph
+    from relwalk.graph.read import read_graph
+    from relwalk.graph.statistics import describe
+    from relwalk.graph.write import write_graph
+    from relwalk.models import RelWalk, Scorer
+    from relwalk.prediction import Answer, Answers, predict
+    from relwalk.run import Run, load_run
+
+# Where each public name lives. Imported on first use, so that `relwalk --help` does not wait for torch.
+_HOMES = {
+    "Answer": "relwalk.prediction",
+    "Answers": "relwalk.prediction",
+    "ClassificationResult": "relwalk.evaluation.classification",
+    "Graph": "relwalk.graph.graph",
+    "RankingResult": "relwalk.evaluation.result",
+    "RelWalk": "relwalk.models",
+    "RelWalkError": "relwalk.errors",
+    "Run": "relwalk.run",
+    "Scorer": "relwalk.models",
+    "classify": "relwalk.evaluation.classification",
+    "describe": "relwalk.graph.statistics",
+    "export": "relwalk.exports",
+    "load_run": "relwalk.run",
+    "predict": "relwalk.prediction",
+    "rank": "relwalk.evaluation.ranking",
+    "read_graph": "relwalk.graph.read",
+    "resume": "relwalk.experiment",
+    "train": "relwalk.experiment",
+    "write_graph": "relwalk.graph.write",
+}
+
+__all__ = [
+    "Answer",
+    "Answers",
+    "ClassificationResult",
+    "Graph",
+    "RankingResult",
+    "RelWalk",
+    "RelWalkError",
+    "Run",
+    "Scorer",
+    "classify",
+    "describe",
+    "export",
+    "load_run",
+    "predict",
+    "rank",
+    "read_graph",
+    "resume",
+    "train",
+    "write_graph",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'relwalk' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,31 @@
+"""Reading a graph for a verb, and saying what was found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, cast
+
+from relwalk.cli import console
+from relwalk.errors import choose
+from relwalk.graph.graph import Graph
+from relwalk.graph.read import read_graph
+
+
+def load_graph(
+    source: str, data_dir: Path | None, format: str | None, on_bad_line: str, valid: float, test: float, seed: int
+) -> Graph:
+    choose("way with bad lines", on_bad_line, {"error": 0, "skip": 0})
+    graph = read_graph(
+        source,
+        format=format,
+        on_bad_line=cast(Literal["error", "skip"], on_bad_line),
+        valid=valid,
+        test=test,
+        seed=seed,
+        data_dir=data_dir,
+        progress=console.download_progress,
+    )
+    console.note(str(graph))
+    for text in graph.notes:
+        console.note(f"  {text}")
+    return graph

@@ -1,0 +1,140 @@
+"""What a ranking found: a frozen value that keeps the ranks and prints itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relwalk.evaluation.metrics import Floats, RankMetrics, rank_metrics
+from relwalk.graph.answers import SIDES, Side
+from relwalk.graph.cardinality import cardinalities
+from relwalk.graph.graph import Graph
+from relwalk.graph.lists import Ints, Longs
+
+RankRule = Literal["optimistic", "realistic", "pessimistic"]
+RANK_RULES: tuple[RankRule, ...] = ("optimistic", "realistic", "pessimistic")
+Sides = Literal["head", "tail", "both"]
+ALL_SIDES: tuple[Sides, ...] = ("head", "tail", "both")
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Under which rules the figures were made; printed with them."""
+
+    split: str
+    filtered: bool
+    candidates: str
+    shipped_lists: bool = False
+
+    def __str__(self) -> str:
+        known = (
+            "filtered (known answers of train, valid and test left out)" if self.filtered else "raw (nothing left out)"
+        )
+        source = "the data set's own lists" if self.shipped_lists else "train, valid and test"
+        candidates = {
+            "all": "all entities",
+            "argument": f"the entities of the relation's argument ({source}: the paper's rule)",
+            "argument-train": "the entities of the relation's argument in train",
+        }[self.candidates]
+        return f"{self.split} triples, {known}; candidates: {candidates}; every triple kept, both sides"
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"text": str(self)}
+
+
+@dataclass(frozen=True)
+class SideRanks:
+    """The rank of each triple's true head, or tail, by the two extreme rules for ties."""
+
+    optimistic: Longs  # ties are below the truth
+    pessimistic: Longs  # ties are above it
+    candidates: Longs  # how many were ranked, the truth included
+
+    def by_rule(self, rule: RankRule) -> Floats:
+        low, high = self.optimistic.astype(np.float64), self.pessimistic.astype(np.float64)
+        return {"optimistic": low, "realistic": (low + high) / 2, "pessimistic": high}[rule]
+
+
+@dataclass(frozen=True, eq=False)
+class RankingResult:
+    """The ranks of a split, and every figure that follows from them."""
+
+    graph: Graph
+    triples: Ints
+    protocol: Protocol
+    ranks: Mapping[Side, SideRanks]
+
+    def metrics(
+        self, side: Sides = "both", rule: RankRule = "realistic", where: NDArray[np.bool_] | None = None
+    ) -> RankMetrics:
+        """The figures of one side, or of both together, over all triples or those of a mask."""
+        chosen = where if where is not None else np.ones(len(self.triples), bool)
+        sides = SIDES if side == "both" else (side,)
+        ranks = np.concatenate([self.ranks[s].by_rule(rule)[chosen] for s in sides])
+        candidates = np.concatenate([self.ranks[s].candidates[chosen] for s in sides])
+        return rank_metrics(ranks, candidates)
+
+    @property
+    def mrr(self) -> float:
+        return self.metrics().mrr
+
+    @property
+    def unseen_triples(self) -> int:
+        """How many of the ranked triples hold an entity that train never shows."""
+        return int(np.isin(self.triples[:, [0, 2]], self.graph.unseen).any(axis=1).sum())
+
+    def by_relation(self, side: Sides = "both") -> dict[str, RankMetrics]:
+        """The figures of each relation that occurs, most frequent first."""
+        ids, counts = np.unique(self.triples[:, 1], return_counts=True)
+        in_order = ids[np.argsort(-counts, kind="stable")]
+        return {self.graph.relations.label(int(r)): self.metrics(side, where=self.triples[:, 1] == r) for r in in_order}
+
+    def by_cardinality(self, side: Sides = "both") -> dict[str, RankMetrics]:
+        """The figures of 1-1, 1-N, N-1 and N-N relations, of those that occur."""
+        classes = np.array(cardinalities(self.graph))[self.triples[:, 1]]
+        return {name: self.metrics(side, where=classes == name) for name in sorted(set(classes.tolist()))}
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "graph": self.graph.name,
+            "protocol": self.protocol.as_dict(),
+            "metrics": {s: {rule: self.metrics(s, rule).as_dict() for rule in RANK_RULES} for s in ALL_SIDES},
+            "triples": len(self.triples),
+            "queries": 2 * len(self.triples),
+            "unseen_triples": self.unseen_triples,
+            "unseen_entities": len(self.graph.unseen),
+            "by_relation": {
+                name: {s: self.metrics(s, where=mask).as_dict() for s in ALL_SIDES}
+                for name, mask in self._relation_masks()
+            },
+            "by_cardinality": {s: {name: m.as_dict() for name, m in self.by_cardinality(s).items()} for s in ALL_SIDES},
+        }
+
+    def _relation_masks(self) -> list[tuple[str, NDArray[np.bool_]]]:
+        ids = np.unique(self.triples[:, 1]).tolist()
+        return [(self.graph.relations.names[r], self.triples[:, 1] == r) for r in ids]
+
+    def __str__(self) -> str:
+        lines = [
+            str(self.protocol),
+            f"{'':14}{'MRR':>7}{'MR':>9}{'AMRI':>7}{'H@1':>7}{'H@3':>7}{'H@10':>7}{'queries':>10}",
+        ]
+        lines += [_row(side, self.metrics(side)) for side in ALL_SIDES]
+        if self.unseen_triples:
+            lines.append(
+                f"{self.unseen_triples} of the {len(self.triples)} triples hold an entity that train never shows"
+            )
+        return "\n".join(lines)
+
+    def table_by_relation(self, most: int = 30) -> str:
+        """The figures of each relation, and of each cardinality class, as text."""
+        return "\n".join([_row(name, m) for name, m in [*self.by_relation().items()][:most]])
+
+
+def _row(name: str, m: RankMetrics) -> str:
+    figures = f"{m.mrr:>7.3f}{m.mr:>9.1f}{m.amri:>7.3f}{m.hits_at_1:>7.3f}{m.hits_at_3:>7.3f}{m.hits_at_10:>7.3f}"
+    return f"{name:14}{figures}{m.queries:>10,}"

@@ -1,0 +1,171 @@
+"""The one place where the stages meet: a graph in, a trained run out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from relwalk.errors import RunError, TrainingDiverged
+from relwalk.evaluation.ranking import rank
+from relwalk.files import write_atomically
+from relwalk.graph.graph import Graph
+from relwalk.graph.read import read_graph
+from relwalk.models import Scorer, build_model
+from relwalk.recipes import recipe as find_recipe
+from relwalk.run import (
+    CHECKPOINT,
+    HISTORY,
+    GraphRecord,
+    ModelRecord,
+    Run,
+    RunRecord,
+    create_run,
+    finish_run,
+    read_record,
+    read_run_graph,
+    write_record,
+)
+from relwalk.training.checkpoint import restore_checkpoint, save_checkpoint
+from relwalk.training.contrast import Contrast
+from relwalk.training.settings import TrainingSettings
+from relwalk.training.trainer import Observer, Trainer
+
+
+def train(
+    graph: Graph | Any,
+    *,
+    recipe: str = "default",
+    model: str | None = None,
+    dim: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    out: Path | str | None = None,
+    force: bool = False,
+    device: str = "cpu",
+    observer: Observer | None = None,
+    source: str = "",
+    **training: Any,
+) -> Run:
+    """Train a model on a graph: a `Graph`, or whatever `read_graph` takes.
+
+    A recipe sets what is not given; `training` overrides any field of `TrainingSettings`, `options` any option of
+    the model. With `out`, the run is saved there as it goes, and `resume` can continue it after any interruption.
+    """
+    if not isinstance(graph, Graph):
+        source = source or str(graph)[:200]
+        graph = read_graph(graph)
+    chosen = find_recipe(recipe, graph.name)
+    training.setdefault("threads", torch.get_num_threads())  # resuming needs the same for the same bits
+    settings = make_settings(chosen.training, training)
+    record = RunRecord(
+        recipe=recipe,
+        graph=GraphRecord(
+            name=graph.name,
+            source=source or graph.name,
+            fingerprint=graph.fingerprint,
+            entities=len(graph.entities),
+            relations=len(graph.relations),
+            notes=graph.notes,
+        ),
+        model=ModelRecord(
+            name=model or chosen.model, dim=dim or chosen.dim, options={**chosen.options, **(options or {})}
+        ),
+        training=settings,
+    )
+    fresh = _fresh_model(record, graph)  # before anything is written: a wrong option must leave no folder
+    path = Path(out) if out is not None else None
+    if path is not None:
+        record = create_run(path, record, graph, force=force)
+    return _carry_on(record, graph, fresh, path, device, observer, resume=False)
+
+
+def resume(
+    path: Path | str, *, epochs: int | None = None, device: str = "cpu", observer: Observer | None = None
+) -> Run:
+    """Continue an interrupted run from its last checkpoint, to the same weights as if it had not been; with
+    `epochs`, train a finished run further."""
+    path = Path(path)
+    record, graph = read_record(path), read_run_graph(path)
+    if not (path / CHECKPOINT).is_file():
+        raise RunError(f"{path} has no checkpoint to continue from. Train again with --force.")
+    if epochs is not None:
+        training = make_settings(record.training.model_dump(), {"epochs": epochs})
+        record = record.model_copy(update={"training": training, "status": "training"})
+        write_record(path, record)
+    return _carry_on(record, graph, _fresh_model(record, graph), path, device, observer, resume=True)
+
+
+def make_settings(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> TrainingSettings:
+    """Training settings from a recipe and what was said; a batch size and a number of batches replace each other."""
+    merged = {**defaults, **given}
+    if given.get("batch_size") is not None and given.get("batches") is None:
+        merged["batches"] = None
+    if given.get("batches") is not None and given.get("batch_size") is None:
+        merged["batch_size"] = None
+    return TrainingSettings.model_validate(merged)
+
+
+def _fresh_model(record: RunRecord, graph: Graph) -> Scorer:
+    return build_model(
+        record.model.name,
+        len(graph.entities),
+        len(graph.relations),
+        record.model.dim,
+        seed=record.training.seed,
+        options=record.model.options,
+    )
+
+
+def _carry_on(
+    record: RunRecord,
+    graph: Graph,
+    model: Scorer,
+    path: Path | None,
+    device: str,
+    observer: Observer | None,
+    *,
+    resume: bool,
+) -> Run:
+    settings = record.training
+    torch.set_num_threads(settings.threads)
+    trainer = Trainer(
+        model.to(device),
+        Contrast(graph, settings),
+        settings,
+        validate=_validation_mrr(graph),
+        checkpoint=_checkpoint_into(path) if path is not None else None,
+        observer=observer,
+    )
+    if resume and path is not None:
+        restore_checkpoint(trainer, path / CHECKPOINT)
+    try:
+        progress = trainer.run()
+    except TrainingDiverged as error:
+        kept = f" The last good checkpoint is {path / CHECKPOINT}." if path is not None else ""
+        raise TrainingDiverged(f"{error}{kept}") from error
+    metrics = {"valid_mrr": progress.best_metric, "best_epoch": progress.best_epoch, "epochs": progress.epoch}
+    model.eval()
+    if path is not None:
+        record = finish_run(path, record, model, metrics)
+    else:
+        record = record.model_copy(update={"status": "finished", "metrics": metrics})
+    return Run(path, record, graph, model)
+
+
+def _validation_mrr(graph: Graph) -> Any:
+    """Filtered MRR over all entities on valid; nothing to select by when there is no valid."""
+    if len(graph.valid) == 0:
+        return None
+    return lambda model: rank(model, graph, "valid").mrr
+
+
+def _checkpoint_into(path: Path) -> Any:
+    def save(trainer: Trainer) -> None:
+        save_checkpoint(trainer, path / CHECKPOINT)
+        lines = [json.dumps(record.as_dict()) + "\n" for record in trainer.progress.history]
+        write_atomically(path / HISTORY, "".join(lines).encode())
+
+    return save

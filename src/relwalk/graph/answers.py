@@ -1,0 +1,50 @@
+"""What a graph already answers: known tails of (h, r), known heads of (r, t), argument candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relwalk.graph.lists import Ints, Lists, Longs
+
+Side = Literal["head", "tail"]
+SIDES: tuple[Side, Side] = ("head", "tail")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The known answers of every query that a set of triples contains.
+
+    A query is a given entity and a relation: (h, r, ?) when the tail is asked, (?, r, t) when the head is.
+    """
+
+    keys: Longs  # (queries,) ascending: given entity * relations + relation
+    lists: Lists  # (queries,) the answers of each
+    relations: int
+
+    @staticmethod
+    def of(triples: Ints, side: Side, relations: int) -> Answers:
+        given, asked = (0, 2) if side == "tail" else (2, 0)
+        all_keys = triples[:, given].astype(np.int64) * relations + triples[:, 1]
+        keys, rows = np.unique(all_keys, return_inverse=True)
+        return Answers(keys, Lists.group(rows, triples[:, asked], len(keys)), relations)
+
+    def rows(self, given: NDArray[np.integer], relation: NDArray[np.integer]) -> Longs:
+        """The row of each query, -1 for a query without a known answer."""
+        wanted = given.astype(np.int64) * self.relations + relation
+        if len(self.keys) == 0:
+            return np.full(len(wanted), -1, np.int64)
+        row = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        return np.where(self.keys[row] == wanted, row, -1)
+
+    def to(self, given: NDArray[np.integer], relation: NDArray[np.integer]) -> Lists:
+        """The known answers to each of the queries."""
+        return self.lists.take(self.rows(given, relation))
+
+
+def arguments(triples: Ints, side: Side, relations: int) -> Lists:
+    """The entities that stand as head, or as tail, of each relation."""
+    return Lists.group(triples[:, 1], triples[:, 0 if side == "head" else 2], relations)

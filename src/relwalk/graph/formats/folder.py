@@ -1,0 +1,108 @@
+"""Finding the files of a layout in a folder, and what all folders share: parts and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypedDict
+
+import polars as pl
+
+from relwalk.errors import GraphError
+from relwalk.graph.formats.base import Journal, listing
+from relwalk.graph.formats.columns import Names
+from relwalk.graph.formats.source import MAGIC
+from relwalk.graph.formats.table import Table, read_table
+
+PARTS: dict[str, tuple[str, ...]] = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",)}
+TEXT = (".txt", ".tsv", "")
+LABELS = Table((Names("name"), Names("label")))
+
+
+def find(folder: Path, stems: tuple[str, ...], suffixes: tuple[str, ...]) -> Path | None:
+    """The one file of a folder with such a name, compressed or not."""
+    names = [stem + suffix + packed for stem in stems for suffix in suffixes for packed in ("", *MAGIC)]
+    there = [folder / name for name in names if (folder / name).is_file()]
+    if len(there) > 1:
+        both = " and ".join(path.name for path in there)
+        raise GraphError(f"{folder}: found {both}; expected only one of them. Move the other out of the folder.")
+    return there[0] if there else None
+
+
+def has(folder: Path, *names: str) -> bool:
+    """Whether a folder holds all of these files."""
+    return all((folder / name).is_file() for name in names)
+
+
+def need(folder: Path, stem: str, suffixes: tuple[str, ...]) -> Path:
+    """The file of that name, or an error that tells what is there instead."""
+    path = find(folder, (stem,), suffixes)
+    if path is None:
+        raise GraphError(
+            f"{folder}: found {_contents(folder)}; expected {stem}{suffixes[0]}. "
+            "Point to the folder that holds it, or name the format."
+        )
+    return path
+
+
+def _contents(folder: Path) -> str:
+    return listing(sorted(path.name for path in folder.iterdir())) if folder.is_dir() else "no folder"
+
+
+def parts(folder: Path, suffixes: tuple[str, ...], ending: str = "") -> dict[str, Path]:
+    """The files of train, valid and test; only train must be there."""
+    found = {"train": need(folder, "train" + ending, suffixes)}
+    for part in ("valid", "test"):
+        path = find(folder, tuple(stem + ending for stem in PARTS[part]), suffixes)
+        if path is not None:
+            found[part] = path
+    return found
+
+
+def read_parts(
+    files: Mapping[str, Path], journal: Journal, read: Callable[[Path], pl.DataFrame]
+) -> dict[str, pl.DataFrame]:
+    """The triples of each part; an empty train is an error, another empty part a note."""
+    frames = {part: read(path) for part, path in files.items()}
+    for part, path in files.items():
+        if frames[part].is_empty():
+            note_empty(path, part, journal)
+    return frames
+
+
+def note_empty(path: Path, part: str, journal: Journal) -> None:
+    """Say that a file holds no triple; without training triples there is no graph."""
+    if part == "train":
+        skipped = journal.skipped.get(path, 0)
+        why = f"{skipped:,} bad lines and no good one" if skipped else "no triples"
+        raise GraphError(f"{path}: found {why}; expected at least one. Give it lines of head, relation and tail.")
+    journal.note(f"{path.name} holds no triples")
+
+
+class LabelKeywords(TypedDict):
+    """The keywords of RawGraph for readable names."""
+
+    entity_labels: dict[str, str]
+    relation_labels: dict[str, str]
+
+
+def read_labels(folder: Path, journal: Journal) -> LabelKeywords:
+    """The readable names that may lie beside a graph."""
+    entity_labels = _labels(find(folder, ("labels",), (".tsv",)), journal)
+    relation_labels = _labels(find(folder, ("relation_labels",), (".tsv",)), journal)
+    return {"entity_labels": entity_labels, "relation_labels": relation_labels}
+
+
+def _labels(path: Path | None, journal: Journal) -> dict[str, str]:
+    if path is None:
+        return {}
+    frame = read_table(path, LABELS, journal)
+    distinct = frame.unique("name", keep="first", maintain_order=True)
+    if len(distinct) < len(frame):
+        journal.note(f"{path.name}: {len(frame) - len(distinct):,} names have several labels; the first counts")
+    return dict(zip(distinct["name"].to_list(), distinct["label"].to_list(), strict=True))
+
+
+def told(layout: str, files: Mapping[str, Path]) -> str:
+    """The note on what was read."""
+    return f"read as {layout}: {', '.join(path.name for path in files.values())}"

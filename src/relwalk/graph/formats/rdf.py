@@ -1,0 +1,144 @@
+"""RDF: N-Triples and Turtle, by pyoxigraph.
+
+Entities are IRIs and blank nodes. Literals are no entities: `rdfs:label` gives an entity its label, all others are
+counted and left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+import polars as pl
+import pyoxigraph as ox
+
+from relwalk.errors import BadLine
+from relwalk.graph.formats.base import Format, Journal, OnBadLine, shorten
+from relwalk.graph.formats.folder import note_empty
+from relwalk.graph.formats.source import open_bytes, uncompressed
+from relwalk.graph.raw import COLUMNS, RawGraph
+
+PREFIX = "urn:relwalk:"  # names that are no IRIs are written below it
+RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
+CHUNK = 100_000
+
+Names = tuple[str, str, str]
+
+
+def to_iri(name: str) -> str:
+    """The name itself where it is an IRI, else an IRI that `from_iri` turns back."""
+    if not name.startswith(PREFIX):
+        try:
+            return ox.NamedNode(name).value
+        except ValueError:
+            pass
+    return PREFIX + quote(name, safe="")
+
+
+def from_iri(iri: str) -> str:
+    if not iri.startswith(PREFIX):
+        return iri
+    try:
+        return unquote(iri.removeprefix(PREFIX), errors="strict") or iri
+    except UnicodeDecodeError:
+        return iri
+
+
+def is_nt(path: Path) -> bool:
+    return path.is_file() and uncompressed(path).suffix.lower() == ".nt"
+
+
+def is_ttl(path: Path) -> bool:
+    return path.is_file() and uncompressed(path).suffix.lower() == ".ttl"
+
+
+def read_nt(path: Path, on_bad_line: OnBadLine) -> RawGraph:
+    return _Reading(path, Journal(on_bad_line)).graph("nt", ox.RdfFormat.N_TRIPLES)
+
+
+def read_ttl(path: Path, on_bad_line: OnBadLine) -> RawGraph:
+    return _Reading(path, Journal(on_bad_line)).graph("ttl", ox.RdfFormat.TURTLE)
+
+
+@dataclass
+class _Reading:
+    """One file on its way to a graph."""
+
+    path: Path
+    journal: Journal
+    literals: int = 0
+    labels: dict[str, tuple[bool, str]] = field(default_factory=dict)  # name: (is English, label)
+
+    def graph(self, kind: str, syntax: ox.RdfFormat) -> RawGraph:
+        self.journal.note(f"read as {kind}: {self.path.name}")
+        with open_bytes(self.path) as file:
+            frame = _frame(self._triples(ox.parse(file, format=syntax)))
+        if self.literals:
+            self.journal.note(f"left out {self.literals:,} triples whose object is no entity but a literal")
+        if frame.is_empty():
+            note_empty(self.path, "train", self.journal)
+        labels = {name: label for name, (_, label) in self.labels.items()}
+        relations = set(frame["relation"].unique().to_list())
+        return RawGraph(
+            uncompressed(self.path).stem,
+            {"train": frame},
+            entity_labels=labels,
+            relation_labels={name: label for name, label in labels.items() if name in relations},
+            whole=True,
+            notes=self.journal.told(),
+        )
+
+    def _triples(self, parser: ox.QuadParser) -> Iterator[Names]:
+        for quad in self._good(parser):
+            head, tail = _name(quad.subject), _name(quad.object)
+            if head is not None and tail is not None:
+                yield head, from_iri(quad.predicate.value), tail
+            elif head is not None and quad.predicate.value == RDFS_LABEL and isinstance(quad.object, ox.Literal):
+                self._label(head, quad.object)
+            else:
+                self.literals += 1
+
+    def _good(self, parser: ox.QuadParser) -> Iterator[ox.Quad]:
+        """The parser goes on after an error, and may meet several on one line."""
+        last = 0
+        while True:
+            try:
+                yield next(parser)
+            except StopIteration:
+                return
+            except SyntaxError as error:
+                if error.lineno != last:
+                    self.journal.bad(self._bad_line(error))
+                last = error.lineno or 1
+
+    def _bad_line(self, error: SyntaxError) -> BadLine:
+        expected = "subject, predicate, object and a full stop"
+        cure = "Mend it, or read on behind such errors with on_bad_line='skip'."
+        return BadLine(self.path, error.lineno or 1, found=shorten(error.msg, 200), expected=expected, cure=cure)
+
+    def _label(self, name: str, literal: ox.Literal) -> None:
+        """The first label counts, but an English one, or one without a language, comes before others."""
+        english = (literal.language or "en").split("-")[0] == "en"
+        if literal.value and (name not in self.labels or (english and not self.labels[name][0])):
+            self.labels[name] = (english, literal.value)
+
+
+def _name(term: object) -> str | None:
+    if isinstance(term, ox.NamedNode):
+        return from_iri(term.value)
+    return f"_:{term.value}" if isinstance(term, ox.BlankNode) else None
+
+
+def _frame(triples: Iterator[Names]) -> pl.DataFrame:
+    schema = dict.fromkeys(COLUMNS, pl.String)
+    parts = [pl.DataFrame(schema=schema)]
+    while chunk := list(islice(triples, CHUNK)):
+        parts.append(pl.DataFrame(chunk, schema=schema, orient="row"))
+    return pl.concat(parts)
+
+
+NT = Format("nt", "one N-Triples file, also .gz or .zst", is_nt, read_nt)
+TTL = Format("ttl", "one Turtle file, also .gz or .zst", is_ttl, read_ttl)

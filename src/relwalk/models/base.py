@@ -1,0 +1,70 @@
+"""What every model answers: the score of a triple, of all tails, of all heads, of all relations."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Scorer(nn.Module, ABC):
+    """Triples to scores: higher is more likely.
+
+    A model implements `score`, `score_tails` and `score_heads`, which must agree with each other (one contract
+    test checks every model in `MODELS`), and inherits the rest. `scale` turns a score into an unnormalised
+    log-probability: p(t | h, R) is the softmax of `scale * score` over the tails.
+
+    `candidates` says which entities are scored: None for all of them, a vector (n,) for the same ones in
+    every row, or a matrix (batch, n) for its own ones in each row.
+    """
+
+    scale: float = 1.0
+    entity: nn.Parameter  # (entities, dim) every model has an entity table; all other weights are its relations'
+
+    def __init__(self, entities: int, relations: int, dim: int) -> None:
+        super().__init__()
+        self.entities, self.relations, self.dim = entities, relations, dim
+
+    def vectors(self, entities: Tensor) -> Tensor:
+        """The vectors of entities. Unlike `entity[...]`, its gradient adds up in the same order every time."""
+        return F.embedding(entities, self.entity)  # (*entities.shape, dim)
+
+    @abstractmethod
+    def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        """The score of each triple.  # (batch,)"""
+
+    @abstractmethod
+    def score_tails(self, heads: Tensor, relations: Tensor, candidates: Tensor | None = None) -> Tensor:
+        """The score of (h, r, ?) for every candidate.  # (batch, candidates)"""
+
+    @abstractmethod
+    def score_heads(self, relations: Tensor, tails: Tensor, candidates: Tensor | None = None) -> Tensor:
+        """The score of (?, r, t) for every candidate.  # (batch, candidates)"""
+
+    def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
+        """The score of (h, ?, t) for every relation.  # (batch, relations)"""
+        batch, every = len(heads), torch.arange(self.relations, device=heads.device)
+        scores = self.score(heads.repeat(self.relations), every.repeat_interleave(batch), tails.repeat(self.relations))
+        return scores.view(self.relations, batch).T
+
+    def log_prob_tails(self, heads: Tensor, relations: Tensor) -> Tensor:
+        """log p(t | h, R) over all tails.  # (batch, entities)"""
+        return torch.log_softmax(self.scale * self.score_tails(heads, relations), dim=-1)
+
+    def log_prob_heads(self, relations: Tensor, tails: Tensor) -> Tensor:
+        """log p(h | R, t) over all heads.  # (batch, entities)"""
+        return torch.log_softmax(self.scale * self.score_heads(relations, tails), dim=-1)
+
+    def log_prob_relations(self, heads: Tensor, tails: Tensor, prior: Tensor | None = None) -> Tensor:
+        """log p(R | h, t) over all relations, with a prior p(R), uniform unless given.  # (batch, relations)"""
+        scores = self.scale * self.score_relations(heads, tails)
+        return torch.log_softmax(scores if prior is None else scores + prior.log(), dim=-1)
+
+    def penalty(self, relations: Tensor) -> Tensor:
+        """What the model adds to the loss of a step that touched these (distinct) relations."""
+        return torch.zeros((), device=relations.device)
+
+    def constrain(self) -> None:
+        """Bring the weights back to where they must be; called after every optimiser step."""

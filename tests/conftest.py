@@ -1,0 +1,57 @@
+"""Small graphs that every test may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from relwalk.graph.graph import Graph
+from relwalk.graph.read import read_graph
+from relwalk.graph.vocabulary import Vocabulary
+
+torch.set_num_threads(2)
+
+# Relation 0 "likes", relation 1 "knows"; entity 4 appears only in test.
+TRAIN = [(0, 0, 1), (0, 0, 2), (1, 0, 2), (2, 1, 3), (3, 1, 0)]
+VALID = [(1, 0, 3)]
+TEST = [(0, 0, 3), (2, 1, 4)]
+
+
+def make_graph(train: list, valid: list = (), test: list = (), *, entities: int = 5, relations: int = 2) -> Graph:
+    """A graph from id triples; entities are called a, b, c, ..."""
+
+    def triples(rows: list) -> np.ndarray:
+        return np.array(rows, np.int32).reshape(-1, 3)
+
+    return Graph(
+        name="hand",
+        entities=Vocabulary("entity", tuple(chr(ord("a") + i) for i in range(entities))),
+        relations=Vocabulary("relation", tuple(["likes", "knows", "sees", "hears", "owns"][:relations])),
+        train=triples(train),
+        valid=triples(valid),
+        test=triples(test),
+    )
+
+
+@pytest.fixture
+def five() -> Graph:
+    """Five entities, two relations, all by hand."""
+    return make_graph(TRAIN, VALID, TEST)
+
+
+@pytest.fixture(scope="session")
+def world() -> Graph:
+    return read_graph("world")
+
+
+@pytest.fixture(scope="session")
+def benchmarks() -> Path:
+    """The folder of benchmark graphs, or a skip that says what is missing."""
+    folder = os.environ.get("RELWALK_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("RELWALK_DATA does not name a folder with the benchmark graphs (wn18rr, fb15k-237, fb13, openke)")
+    return Path(folder)

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from relwalk.errors import RunError, TrainingDiverged
+from relwalk.experiment import make_settings, train
+from relwalk.graph.graph import Graph
+from relwalk.models import build_model
+from relwalk.models.orthogonal import defect
+from relwalk.training.checkpoint import read_checkpoint, restore_checkpoint, save_checkpoint
+from relwalk.training.contrast import Contrast
+from relwalk.training.objectives import OBJECTIVES
+from relwalk.training.optimizers import OPTIMIZERS
+from relwalk.training.settings import TrainingSettings
+from relwalk.training.trainer import Trainer
+
+
+def make(graph: Graph, validate=None, options: dict | None = None, **settings) -> Trainer:
+    settings = TrainingSettings(**{"epochs": 4, "negatives": 5, "batch_size": 500, "threads": 2, **settings})
+    model = build_model("relwalk", len(graph.entities), len(graph.relations), 8, seed=1, options=options or {})
+    return Trainer(model, Contrast(graph, settings), settings, validate=validate)
+
+
+def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
+
+
+@pytest.mark.parametrize("orthogonality", ["exact", "soft"])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_every_objective_learns(world: Graph, objective: str, orthogonality: str) -> None:
+    trainer = make(world, objective=objective, options={"orthogonality": orthogonality}, lr=0.1, relation_lr=0.01)
+    history = trainer.run().history
+    assert history[-1].loss < 0.98 * history[0].loss
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_every_optimizer_learns(world: Graph, optimizer: str) -> None:
+    history = make(world, optimizer=optimizer, lr=0.01, relation_lr=0.001, epochs=3).run().history
+    assert history[-1].loss < history[0].loss
+
+
+def test_exact_is_orthogonal_after_every_step(world: Graph) -> None:
+    trainer = make(world, relation_lr=0.1)
+    steps = []
+    constrain = trainer.model.constrain
+    trainer.model.constrain = lambda: (constrain(), steps.append(float(defect(trainer.model.R2.detach()).abs().max())))
+    trainer.run()
+    assert len(steps) == 4 * len(trainer.task)
+    assert max(steps) < 1e-5
+
+
+def test_the_papers_penalty_pulls_towards_orthogonality(world: Graph) -> None:
+    def off(strength: float) -> float:
+        options = {"orthogonality": "soft", "lambda1": strength, "lambda2": strength}
+        trainer = make(world, options=options, optimizer="sgd", objective="hardest", lr=0.0005, l2=0.0)
+        trainer.run()
+        return float(defect(trainer.model.R2.detach()).abs().mean())
+
+    assert off(10.0) < 0.5 * off(0.0)
+
+
+def test_an_epoch_holds_every_triple_once_in_the_asked_number_of_batches(world: Graph) -> None:
+    task = Contrast(world, TrainingSettings(batches=7, batch_size=None))
+    batches = list(task.batches(torch.Generator().manual_seed(0)))
+    assert len(batches) == len(task) == 7
+    assert sorted(map(tuple, torch.cat(batches).tolist())) == sorted(map(tuple, world.train.tolist()))
+    assert all((batch[1:, 1] >= batch[:-1, 1]).all() for batch in batches)
+
+
+def test_the_same_seed_gives_the_same_bits(world: Graph) -> None:
+    a, b, c = make(world, seed=3), make(world, seed=3), make(world, seed=4)
+    for trainer in (a, b, c):
+        trainer.run()
+    assert torch.equal(a.model.entity, b.model.entity)
+    assert not torch.equal(a.model.entity, c.model.entity)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_checkpoint_continues_to_the_same_bits(world: Graph, tmp_path: Path, optimizer: str) -> None:
+    def fresh(epochs: int) -> Trainer:
+        return make(
+            world, lambda model: float(model.entity[0, 0].detach()), optimizer=optimizer, lr=0.05, epochs=epochs
+        )
+
+    whole, first, second = fresh(4), fresh(2), fresh(4)
+    whole.run()
+    first.settings = second.settings  # validates as if it were to go on
+    while first.progress.epoch < 2:
+        first._one_epoch()
+    save_checkpoint(first, tmp_path / "checkpoint.safetensors")
+    restore_checkpoint(second, tmp_path / "checkpoint.safetensors")
+    assert second.progress == first.progress
+    second.run()
+    assert all(torch.equal(a, b) for a, b in zip(weights(whole).values(), weights(second).values(), strict=True))
+    assert [e.loss for e in second.progress.history] == [e.loss for e in whole.progress.history]
+
+
+def test_a_checkpoint_that_was_cut_or_changed_is_refused(world: Graph, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    save_checkpoint(make(world), path)
+    good = path.read_bytes()
+    for bad, words in (
+        (good[:-100], "not a readable checkpoint"),
+        (b"", "not a readable checkpoint"),
+        (b"PK\x03\x04 something else", "not a readable checkpoint"),
+        (good[:-4] + b"\x00\x00\x80\x3f", "was changed"),
+    ):
+        path.write_bytes(bad)
+        with pytest.raises(RunError, match=words):
+            read_checkpoint(path)
+
+
+def test_early_stopping_keeps_the_best_weights(world: Graph) -> None:
+    figures = iter([0.1, 0.5, 0.4, 0.3, 0.2, 0.9])
+    seen = []
+
+    def validate(model) -> float:
+        seen.append(model.entity.detach().clone())
+        return next(figures)
+
+    trainer = make(world, validate, validate_every=1, patience=2, epochs=50)
+    progress = trainer.run()
+    assert (progress.epoch, progress.best_epoch, progress.best_metric) == (4, 2, 0.5)
+    assert torch.equal(trainer.model.entity, seen[1])
+
+
+def test_divergence_stops_with_the_step_and_the_cure(world: Graph) -> None:
+    trainer = make(world, optimizer="sgd", lr=1e8, relation_lr=1e-9, objective="margin", l2=1.0)
+    with pytest.raises(TrainingDiverged, match=r"epoch \d+.*Lower --lr"):
+        trainer.run()
+
+
+def test_divergence_names_the_last_good_checkpoint(world: Graph, tmp_path: Path) -> None:
+    with pytest.raises(TrainingDiverged, match=r"last good checkpoint is .*checkpoint.safetensors"):
+        train(world, dim=8, out=tmp_path / "run", optimizer="sgd", lr=1e8, objective="margin", epochs=3)
+    tensors, _ = read_checkpoint(tmp_path / "run" / "checkpoint.safetensors")
+    assert all(tensor.isfinite().all() for tensor in tensors.values())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"lr": 0}, {"epochs": 0}, {"eta": 1.0}, {"batches": 5, "batch_size": 5}, {"optimizer": "lbfgs"}, {"nonsense": 1}],
+)
+def test_wrong_settings_are_refused(wrong: dict) -> None:
+    with pytest.raises(ValidationError):
+        TrainingSettings(**wrong)
+
+
+def test_batches_and_batch_size_replace_each_other() -> None:
+    assert make_settings({"batch_size": 10}, {"batches": 5}).batch_size is None
+    assert make_settings({"batches": 10, "batch_size": None}, {"batch_size": 5}).batches is None
