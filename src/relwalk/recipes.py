@@ -35,13 +35,14 @@ def paper(graph: str) -> Recipe:
 
     Fixed by the paper: the optimiser and its rate, λ, 100 negatives, d, 100 mini-batches an epoch, at most 1000
     epochs, a validation every 20 with early stopping. Left open by it: the margin (the authors' code uses 1, so
-    η = exp(1/2d)), the start and the patience.
+    η = exp(1/2d)), the start (entities of norm about 1: with larger ones the first steps diverge, with smaller ones
+    nothing happens for long) and the patience.
     """
     lr, dim = PAPER_BEST.get(graph, (0.01, 100))
     return Recipe(
         about="the paper's: SGD, the hardest of 100 negatives, soft orthogonality",
         dim=dim,
-        options={"orthogonality": "soft", "lambda1": 10.0, "lambda2": 10.0},
+        options={"orthogonality": "soft", "lambda1": 10.0, "lambda2": 10.0, "entity_scale": dim**-0.5},
         training={
             "objective": "hardest",
             "sampler": "uniform",

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relwalk.graph import overlap
+from relwalk.graph import report as report_module
 from relwalk.graph.cardinality import cardinalities, distinct
 from relwalk.graph.graph import SPLITS, Graph
 from relwalk.graph.lists import Ints
@@ -204,6 +205,7 @@ def test_crowded_pairs_are_left_out_and_said_so(monkeypatch: pytest.MonkeyPatch)
     assert describe(graph).crowded_pairs == 0
     assert len(describe(graph).inverse_relations) == 2
     monkeypatch.setattr(overlap, "CROWD", 3)
+    monkeypatch.setattr(report_module, "CROWD", 3)
     report = describe(graph)
     assert report.crowded_pairs == 1
     assert report.inverse_relations == ()  # 2 / 3 are left
@@ -258,7 +260,7 @@ def as_counts(table: PairTable) -> dict[tuple[int, int], int]:
 def test_relation_pairs_are_those_of_sets(graph: Graph, with_table: bool, block: int) -> None:
     packing = Packing.with_table(graph) if with_table else Packing.of(graph)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(statistics, "BLOCK", block)
+        patch.setattr(overlap, "BLOCK", block)
         found = relation_pairs(distinct(packing.keys(graph.train)), packing)
     train = set(rows(graph.train))
     assert as_counts(found.inverse) == slow_pairs(train, turned=True)

@@ -22,13 +22,13 @@ NEGATIVE = torch.tensor([[1.0, 4.5], [3.0, -1.0]])
     ],
 )
 def test_by_hand(name: str, expected: list[float]) -> None:
-    assert OBJECTIVES[name](POSITIVE, NEGATIVE, 0.5, 1.0).tolist() == pytest.approx(expected)
+    assert OBJECTIVES[name].loss(POSITIVE, NEGATIVE, 0.5, 1.0).tolist() == pytest.approx(expected)
 
 
 def test_margin_counts_every_negative_and_hardest_one() -> None:
     negative = torch.tensor([[5.0, 5.0, 5.0]])
-    assert float(OBJECTIVES["margin"](POSITIVE[:1], negative, 1.0, 2.0)) == 6
-    assert float(OBJECTIVES["hardest"](POSITIVE[:1], negative, 1.0, 2.0)) == 2
+    assert float(OBJECTIVES["margin"].loss(POSITIVE[:1], negative, 1.0, 2.0)) == 6
+    assert float(OBJECTIVES["hardest"].loss(POSITIVE[:1], negative, 1.0, 2.0)) == 2
 
 
 def test_the_margin_is_2d_log_eta() -> None:
@@ -38,6 +38,6 @@ def test_the_margin_is_2d_log_eta() -> None:
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_raising_the_true_score_never_hurts(name: str) -> None:
     positive = POSITIVE.clone().requires_grad_()
-    OBJECTIVES[name](positive, NEGATIVE, 0.5, 1.0).sum().backward()
+    OBJECTIVES[name].loss(positive, NEGATIVE, 0.5, 1.0).sum().backward()
     assert (positive.grad <= 0).all()
     assert (positive.grad < 0).any()

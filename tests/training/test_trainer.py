@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,18 @@ def test_wrong_settings_are_refused(wrong: dict) -> None:
 def test_batches_and_batch_size_replace_each_other() -> None:
     assert make_settings({"batch_size": 10}, {"batches": 5}).batch_size is None
     assert make_settings({"batches": 10, "batch_size": None}, {"batch_size": 5}).batches is None
+
+
+@pytest.mark.parametrize("orthogonality", ["exact", "soft"])
+@pytest.mark.parametrize("objective", [name for name, objective in OBJECTIVES.items() if objective.sparse])
+def test_a_sparse_gradient_is_the_whole_gradient(world: Graph, objective: str, orthogonality: str) -> None:
+    gradients = []
+    for sparse in (True, False):
+        trainer = make(world, objective=objective, options={"orthogonality": orthogonality})
+        trainer.task.objective = replace(trainer.task.objective, sparse=sparse)
+        batch = next(trainer.task.batches(torch.Generator().manual_seed(0)))
+        loss = trainer.task.loss(trainer.model, batch, torch.Generator().manual_seed(0))
+        loss.backward()
+        gradients.append((loss.detach(), trainer.model.entity.grad))
+    for found, expected in zip(*gradients, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-3)

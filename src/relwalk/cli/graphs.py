@@ -71,9 +71,12 @@ def convert(
     split_seed: options.SplitSeed = 0,
 ) -> None:
     """Write a graph in another layout."""
-    from relwalk.cli.load import load_graph
-    from relwalk.graph.write import write_graph
+    from relwalk.cli.load import load_graph, say_graph
+    from relwalk.graph.write import lost_in, write_graph
 
     loaded = load_graph(graph, data_dir, format, on_bad_line, valid, test, split_seed)
+    say_graph(loaded)
+    for loss in lost_in(loaded, to):
+        console.note(f"  {to} cannot hold {loss}: left out")
     for path in write_graph(loaded, out, to, force=force):
         typer.echo(str(path))

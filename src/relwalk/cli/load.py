@@ -14,8 +14,9 @@ from relwalk.graph.read import read_graph
 def load_graph(
     source: str, data_dir: Path | None, format: str | None, on_bad_line: str, valid: float, test: float, seed: int
 ) -> Graph:
+    """Read a graph as the options say."""
     choose("way with bad lines", on_bad_line, {"error": 0, "skip": 0})
-    graph = read_graph(
+    return read_graph(
         source,
         format=format,
         on_bad_line=cast(Literal["error", "skip"], on_bad_line),
@@ -25,7 +26,8 @@ def load_graph(
         data_dir=data_dir,
         progress=console.download_progress,
     )
-    console.note(str(graph))
-    for text in graph.notes:
-        console.note(f"  {text}")
-    return graph
+
+
+def say_graph(graph: Graph) -> None:
+    """What was read, and what the reader noticed."""
+    console.note("\n  ".join([str(graph), *graph.notes]))

@@ -55,10 +55,11 @@ def train(
 ) -> None:
     """Learn a graph. The run is saved as it goes; `relwalk resume` continues it after any interruption."""
     from relwalk import experiment
-    from relwalk.cli.load import load_graph
+    from relwalk.cli.load import load_graph, say_graph
     from relwalk.recipes import recipe as find_recipe
 
     loaded = load_graph(graph, data_dir, format, on_bad_line, valid, test, split_seed)
+    say_graph(loaded)
     chosen = find_recipe(recipe, loaded.name)
     size = dim or chosen.dim
     if margin is not None:

@@ -32,6 +32,8 @@ class Writer:
     write: Callable[[Graph, Path], None]
     single: bool = False
     text: bool = True  # no name may hold a tab or the end of a line
+    negatives: bool = False  # it can hold false triples
+    type_lists: bool = False  # it can hold argument lists
 
 
 def write_graph(graph: Graph, out: Path, format: str, *, force: bool = False) -> list[Path]:
@@ -50,6 +52,15 @@ def write_graph(graph: Graph, out: Path, format: str, *, force: bool = False) ->
         return _write_aside(writer, graph, out)
     except OSError as error:
         raise GraphError(f"{out} cannot be written: {error}. Choose another place, or make room there.") from error
+
+
+def lost_in(graph: Graph, format: str) -> list[str]:
+    """What this graph has and a format cannot hold, for a person to be told."""
+    writer = choose("format", format, WRITERS)
+    has_negatives = graph.valid_negatives is not None or graph.test_negatives is not None
+    lost = ["false triples"] if has_negatives and not writer.negatives else []
+    lost += ["argument lists"] if graph.type_lists is not None and not writer.type_lists else []
+    return lost + (["the split into train, valid and test"] if writer.single else [])
 
 
 def _in_the_way(out: Path) -> bool:
@@ -226,10 +237,10 @@ def _write_lines(lines: Iterable[str], path: Path) -> None:
 WRITERS: dict[str, Writer] = {
     "plain": Writer(_write_plain),
     "rotate": Writer(_write_rotate),
-    "openke": Writer(_write_openke),
+    "openke": Writer(_write_openke, negatives=True, type_lists=True),
     "libkge": Writer(_write_libkge),
-    "socher": Writer(_write_socher),
-    "parquet": Writer(_write_parquet, text=False),
+    "socher": Writer(_write_socher, negatives=True),
+    "parquet": Writer(_write_parquet, text=False, negatives=True),
     "nt": Writer(_write_nt, single=True, text=False),
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from relwalk.errors import UnknownChoice, choose
-from relwalk.models.base import Scorer
+from relwalk.models.base import ProductScorer, Queries, Scorer
 from relwalk.models.relwalk import RelWalk
 
 MODELS: dict[str, type[Scorer]] = {
@@ -28,4 +28,4 @@ def build_model(name: str, entities: int, relations: int, dim: int, *, seed: int
     return kind(entities, relations, dim, generator=generator, **options)  # type: ignore[call-arg]
 
 
-__all__ = ["MODELS", "RelWalk", "Scorer", "build_model"]
+__all__ = ["MODELS", "ProductScorer", "Queries", "RelWalk", "Scorer", "build_model"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +15,7 @@ class Scorer(nn.Module, ABC):
     """Triples to scores: higher is more likely.
 
     A model implements `score`, `score_tails` and `score_heads`, which must agree with each other (one contract
-    test checks every model in `MODELS`), and inherits the rest. `scale` turns a score into an unnormalised
+    test checks every model in `MODELS`), and inherits the rest; a `ProductScorer` gets the last two as well. `scale` turns a score into an unnormalised
     log-probability: p(t | h, R) is the softmax of `scale * score` over the tails.
 
     `candidates` says which entities are scored: None for all of them, a vector (n,) for the same ones in
@@ -68,3 +70,47 @@ class Scorer(nn.Module, ABC):
 
     def constrain(self) -> None:
         """Bring the weights back to where they must be; called after every optimiser step."""
+
+
+class Queries(NamedTuple):
+    """Questions as vectors: entity e scores `vectors · e + bias(e) + offset`.
+
+    `bias` maps candidate vectors to one number each, (n, dim) -> (n,), the same for every question; or, when
+    `own_bias`, to a row per question, (n, dim) or (batch, n, dim) -> (batch, n).
+    """
+
+    vectors: Tensor  # (batch, dim)
+    bias: Callable[[Tensor], Tensor] | None = None
+    offset: Tensor | None = None  # (batch,) moves a whole row: ranks and softmax do not see it
+    own_bias: bool = False
+
+
+class ProductScorer(Scorer, ABC):
+    """A model whose scores of all entities are one matrix product: dot products and squared distances.
+
+    It says how a question becomes a vector; ranking and the exact softmax are then written once for all.
+    """
+
+    @abstractmethod
+    def tail_queries(self, heads: Tensor, relations: Tensor) -> Queries:
+        """(h, r, ?) as vectors."""
+
+    @abstractmethod
+    def head_queries(self, relations: Tensor, tails: Tensor) -> Queries:
+        """(?, r, t) as vectors."""
+
+    def score_tails(self, heads: Tensor, relations: Tensor, candidates: Tensor | None = None) -> Tensor:
+        return self._answer(self.tail_queries(heads, relations), candidates)
+
+    def score_heads(self, relations: Tensor, tails: Tensor, candidates: Tensor | None = None) -> Tensor:
+        return self._answer(self.head_queries(relations, tails), candidates)
+
+    def _answer(self, queries: Queries, candidates: Tensor | None) -> Tensor:
+        e = self.entity if candidates is None else self.vectors(candidates)  # (n, dim) or (batch, n, dim)
+        q = queries.vectors  # (batch, dim)
+        scores = q @ e.T if e.dim() == 2 else torch.bmm(e, q.unsqueeze(-1)).squeeze(-1)  # (batch, n)
+        if queries.bias is not None:
+            scores += queries.bias(e)
+        if queries.offset is not None:
+            scores += queries.offset.unsqueeze(1)
+        return scores

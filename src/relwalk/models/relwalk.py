@@ -9,14 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from relwalk.errors import UnknownChoice
-from relwalk.models.base import Scorer
+from relwalk.models.base import ProductScorer, Queries
 from relwalk.models.grouped import project
 from relwalk.models.orthogonal import nearest_orthogonal, soft_penalty, start
 
 Orthogonality = Literal["exact", "soft"]
 
 
-class RelWalk(Scorer):
+class RelWalk(ProductScorer):
     """RelWalk (Bollegala, Hakami, Yoshida, Kawarabayashi: EACL 2021).
 
     A walker with a slowly drifting knowledge vector c, uniform on the sphere, emits the head of relation R with
@@ -75,14 +75,22 @@ class RelWalk(Scorer):
         t = project(self.vectors(tails), self.R2, relations)  # (batch, dim)  R2ᵀt
         return (h + t).square().sum(-1)  # (batch,)
 
-    def score_tails(self, heads: Tensor, relations: Tensor, candidates: Tensor | None = None) -> Tensor:
+    def tail_queries(self, heads: Tensor, relations: Tensor) -> Queries:
         h = self._project_head(self.vectors(heads), relations)  # (batch, dim)
-        return self._score_candidates(h, self.R2, relations, candidates)  # (batch, candidates)
+        return self._queries(h, project(h, self.R2.mT, relations), self.R2, relations)
 
-    def score_heads(self, relations: Tensor, tails: Tensor, candidates: Tensor | None = None) -> Tensor:
+    def head_queries(self, relations: Tensor, tails: Tensor) -> Queries:
         t = project(self.vectors(tails), self.R2, relations)  # (batch, dim)
-        R1 = None if self.exact else self.free_R1
-        return self._score_candidates(t, R1, relations, candidates)  # (batch, candidates)
+        if self.exact:
+            return self._queries(t, t, self.R2, relations)
+        return self._queries(t, project(t, self.free_R1.mT, relations), self.free_R1, relations)
+
+    def _queries(self, x: Tensor, Rx: Tensor, R: Tensor, relations: Tensor) -> Queries:
+        """||x + Rᵀe||² = 2 (R x)·e + ||Rᵀe||² + ||x||² for every candidate e; ||Rᵀe|| = ||e|| when exact."""
+        offset = x.square().sum(-1)
+        if self.exact:
+            return Queries(2 * Rx, _squared_norms, offset)
+        return Queries(2 * Rx, lambda e: _projected_norms(e, R, relations), offset, own_bias=True)
 
     def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
         h, t = self.vectors(heads), self.vectors(tails)  # (batch, dim)
@@ -92,14 +100,6 @@ class RelWalk(Scorer):
 
     def _project_head(self, rows: Tensor, relations: Tensor) -> Tensor:
         return rows if self.exact else project(rows, self.free_R1, relations)
-
-    def _score_candidates(self, x: Tensor, R: Tensor | None, relations: Tensor, candidates: Tensor | None) -> Tensor:
-        """||x + Rᵀe||² = ||x||² + ||Rᵀe||² + 2 (R x)·e for every candidate e; R is the identity when None."""
-        e = self.entity if candidates is None else self.vectors(candidates)  # (n, dim) or (batch, n, dim)
-        query = 2 * (x if R is None else project(x, R.mT, relations))  # (batch, dim)
-        products = query @ e.T if e.dim() == 2 else torch.bmm(e, query.unsqueeze(-1)).squeeze(-1)
-        norms = e.square().sum(-1) if self.exact or R is None else _norms(e, R, relations)
-        return products + norms + x.square().sum(-1, keepdim=True)  # (batch, n)
 
     def penalty(self, relations: Tensor) -> Tensor:
         if self.exact:
@@ -139,7 +139,11 @@ class RelWalk(Scorer):
         return self.scale * self.score(heads, relations, tails) - partition
 
 
-def _norms(e: Tensor, R: Tensor, relations: Tensor) -> Tensor:
+def _squared_norms(e: Tensor) -> Tensor:
+    return e.square().sum(-1)
+
+
+def _projected_norms(e: Tensor, R: Tensor, relations: Tensor) -> Tensor:
     """||Rᵀe||² for each row's own R: (batch, n) from candidates (n, dim) or (batch, n, dim)."""
     if e.dim() == 3:
         rows = project(e.flatten(0, 1), R, relations.repeat_interleave(e.shape[1]))  # (batch * n, dim)

@@ -37,24 +37,54 @@ class Contrast:
 
     def loss(self, model: Scorer, batch: Tensor, generator: torch.Generator) -> Tensor:
         """The objective summed over the batch, plus weight decay and what the model itself asks for."""
-        device = next(model.parameters()).device
+        device = model.entity.device
         negatives = self.sampler(batch, self.settings.negatives, generator)
         total = torch.zeros((), device=device)
-        for tail, rows in ((True, negatives.tail), (False, ~negatives.tail)):
-            heads, relations, tails = batch[rows].to(device).unbind(1)
-            others = negatives.entities[rows].to(device)
-            true = (tails if tail else heads).unsqueeze(1)
-            candidates = torch.cat([true, others], dim=1)  # (rows, 1 + count)
-            if tail:
-                scores = model.score_tails(heads, relations, candidates)
-            else:
-                scores = model.score_heads(relations, tails, candidates)
-            margin = self.settings.margin(model.scale)
-            total = total + self.objective(scores[:, 0], scores[:, 1:], model.scale, margin).sum()
+        for side, rows in (("tail", negatives.tail), ("head", ~negatives.tail)):
+            triples, others = batch[rows].to(device), negatives.entities[rows].to(device)
+            true = triples[:, 2 if side == "tail" else 0].unsqueeze(1)
+            total = total + self._contrast(model, triples, torch.cat([true, others], dim=1), side)
         return total + self._decay(model, batch.to(device)) + model.penalty(torch.unique(batch[:, 1]).to(device))
+
+    def _contrast(self, model: Scorer, triples: Tensor, candidates: Tensor, side: str) -> Tensor:
+        """The objective of triples against candidates (rows, 1 + count) of one side, the true one first."""
+        if not self.objective.sparse:
+            return self._objective(model, _score(model, triples, candidates, side))
+        with torch.no_grad():
+            scores = _score(model, triples, candidates, side)
+        with torch.enable_grad():
+            leaf = scores.requires_grad_()
+            loss = self._objective(model, leaf)
+        (slopes,) = torch.autograd.grad(loss, leaf)
+        return _through(model, triples, candidates, side, slopes, loss.detach())
+
+    def _objective(self, model: Scorer, scores: Tensor) -> Tensor:
+        margin = self.settings.margin(model.scale)
+        return self.objective.loss(scores[:, 0], scores[:, 1:], model.scale, margin).sum()
 
     def _decay(self, model: Scorer, batch: Tensor) -> Tensor:
         """l2 (||h||² + ||t||²) / d of every triple: frequent entities are held more firmly."""
         if not self.settings.l2:
             return torch.zeros((), device=batch.device)
         return self.settings.l2 * model.vectors(batch[:, [0, 2]]).square().sum() / model.dim
+
+
+def _score(model: Scorer, triples: Tensor, candidates: Tensor, side: str) -> Tensor:
+    heads, relations, tails = triples.unbind(1)
+    if side == "tail":
+        return model.score_tails(heads, relations, candidates)
+    return model.score_heads(relations, tails, candidates)
+
+
+def _through(model: Scorer, triples: Tensor, candidates: Tensor, side: str, slopes: Tensor, value: Tensor) -> Tensor:
+    """A loss of the given value whose gradient goes only through the candidates with a slope.
+
+    Of a hundred negatives the hardest objective moves one: scoring those few triples again costs little, and
+    spares the gradient of all the others.
+    """
+    row, place = slopes.nonzero(as_tuple=True)
+    heads, relations, tails = triples[row].unbind(1)
+    entities = candidates[row, place]
+    scores = model.score(heads, relations, entities) if side == "tail" else model.score(entities, relations, tails)
+    moved = (slopes[row, place] * scores).sum()
+    return value + moved - moved.detach()

@@ -1,6 +1,6 @@
 """What a step minimises, from scores alone.
 
-    OBJECTIVES[name](positive, negative, scale, margin) -> loss of each positive  # (batch,)
+    OBJECTIVES[name].loss(positive, negative, scale, margin) -> loss of each positive  # (batch,)
 
 `positive` (batch,) and `negative` (batch, count) are scores; `scale` turns a score into a log-probability
 (1/2d for RelWalk); `margin` is in units of the score: 2d log η, where η is how many times likelier than a false
@@ -10,11 +10,16 @@ triple a true one should be. An objective is one function here and one line in O
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-Objective = Callable[[Tensor, Tensor, float, float], Tensor]
+
+@dataclass(frozen=True)
+class Objective:
+    loss: Callable[[Tensor, Tensor, float, float], Tensor]
+    sparse: bool  # most negatives get no gradient: worth a second, smaller pass through the model
 
 
 def margin(positive: Tensor, negative: Tensor, scale: float, margin: float) -> Tensor:
@@ -39,8 +44,8 @@ def softmax(positive: Tensor, negative: Tensor, scale: float, margin: float) -> 
 
 
 OBJECTIVES: dict[str, Objective] = {
-    "margin": margin,
-    "hardest": hardest,
-    "mean": mean,
-    "softmax": softmax,
+    "margin": Objective(margin, sparse=True),
+    "hardest": Objective(hardest, sparse=True),
+    "mean": Objective(mean, sparse=False),
+    "softmax": Objective(softmax, sparse=False),
 }

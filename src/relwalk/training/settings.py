@@ -26,7 +26,7 @@ class TrainingSettings(BaseModel):
 
     optimizer: Literal["sgd", "adagrad", "adam"] = "adagrad"
     lr: float = Field(1.0, gt=0, description="learning rate of the entities")
-    relation_lr: float | None = Field(0.003, gt=0, description="learning rate of the relations; None: as lr")
+    relation_lr: float | None = Field(0.03, gt=0, description="learning rate of the relations; None: as lr")
 
     epochs: int = Field(100, ge=1)
     batch_size: int | None = Field(1024, ge=1, description="true triples a step; None: by `batches`")

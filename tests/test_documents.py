@@ -1,0 +1,75 @@
+"""What the documents say is run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README.read_text(), flags=re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the run and the file that the README's commands speak of."""
+    folder = tmp_path_factory.mktemp("readme")
+    (folder / "facts.tsv").write_text("".join(f"e{i % 30}\tr{i % 4}\te{i * 11 % 37}\n" for i in range(200)))
+    _relwalk(["train", "world", "--dim", "16", "--epochs", "4", "--out", "runs/world"], folder)
+    return folder
+
+
+def _relwalk(arguments: list[str], folder: Path) -> str:
+    command = [sys.executable, "-m", "relwalk", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, f"relwalk {' '.join(arguments)}\n{done.stderr}"
+    return done.stdout
+
+
+def commands() -> list[str]:
+    lines = [line.strip() for block in blocks("sh") for line in block.replace("\\\n", " ").splitlines()]
+    return [line.split("  #")[0].strip() for line in lines if line.startswith("relwalk ")]
+
+
+def test_the_readme_has_commands() -> None:
+    verbs = {shlex.split(line)[1] for line in commands()}
+    assert {"train", "resume", "evaluate", "classify", "predict", "info", "datasets", "convert", "export"} <= verbs
+
+
+@pytest.mark.parametrize("line", commands())
+def test_every_command_of_the_readme_runs(line: str, workplace: Path) -> None:
+    arguments = shlex.split(line)[1:]
+    if any(word in ("wn18rr", "fb15k-237", "fb13") for word in arguments) and not os.environ.get("RELWALK_DATA"):
+        pytest.skip("RELWALK_DATA does not name a folder with the benchmark graphs")
+    if arguments[0] == "train":  # as written, but short
+        arguments = [*_without(arguments, "--epochs"), "--epochs", "1", "--force"]
+    _relwalk(arguments, workplace)
+
+
+def _without(arguments: list[str], option: str) -> list[str]:
+    if option not in arguments:
+        return arguments
+    place = arguments.index(option)
+    return arguments[:place] + arguments[place + 2 :]
+
+
+@pytest.mark.parametrize("block", blocks("python"))
+def test_every_python_snippet_of_the_readme_runs(block: str, workplace: Path) -> None:
+    short = re.sub(r"epochs=\d+", "epochs=2", block)
+    done = subprocess.run([sys.executable, "-c", short], cwd=workplace, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_local_links_lead_somewhere() -> None:
+    for document in ROOT.glob("*.md"):
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text()):
+            assert (ROOT / target).exists(), f"{document.name} links to {target}"
