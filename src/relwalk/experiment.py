@@ -31,8 +31,9 @@ from relwalk.run import (
 )
 from relwalk.training.checkpoint import restore_checkpoint, save_checkpoint
 from relwalk.training.contrast import Contrast
+from relwalk.training.likelihood import Likelihood
 from relwalk.training.settings import TrainingSettings
-from relwalk.training.trainer import Observer, Trainer
+from relwalk.training.trainer import Observer, Task, Trainer
 
 
 def train(
@@ -133,7 +134,7 @@ def _carry_on(
     torch.set_num_threads(settings.threads)
     trainer = Trainer(
         model.to(device),
-        Contrast(graph, settings),
+        make_task(graph, settings, device),
         settings,
         validate=_validation_mrr(graph),
         checkpoint=_checkpoint_into(path) if path is not None else None,
@@ -153,6 +154,11 @@ def _carry_on(
     else:
         record = record.model_copy(update={"status": "finished", "metrics": metrics})
     return Run(path, record, graph, model)
+
+
+def make_task(graph: Graph, settings: TrainingSettings, device: str = "cpu") -> Task:
+    """What the objective learns from: all entities, or sampled negatives."""
+    return Likelihood(graph, settings, device) if settings.objective == "likelihood" else Contrast(graph, settings)
 
 
 def _validation_mrr(graph: Graph) -> Any:

@@ -7,6 +7,7 @@ import torch
 
 from relwalk.errors import UnknownChoice
 from relwalk.models import MODELS, Scorer, build_model
+from relwalk.models.orthogonal import nearest_orthogonal
 
 ENTITIES, RELATIONS, DIM, BATCH = 23, 5, 6, 11
 VARIANTS = [(name, {}) for name in MODELS] + [("relwalk", {"orthogonality": "soft"})]
@@ -19,7 +20,8 @@ def model(request: pytest.FixtureRequest) -> Scorer:
     with torch.no_grad():  # away from a start that could hide a mistake
         for weights in model.parameters():
             weights.add_(0.3 * torch.randn(weights.shape, generator=torch.Generator().manual_seed(4)))
-    model.constrain()
+        for weights in model.orthogonal():
+            weights.copy_(nearest_orthogonal(weights))
     return model
 
 

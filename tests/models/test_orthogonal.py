@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relwalk.errors import UnknownChoice
-from relwalk.models import build_model
 from relwalk.models.orthogonal import STARTS, defect, nearest_orthogonal, soft_penalty, start
 
 
@@ -43,21 +42,6 @@ def test_the_nearest_orthogonal_matrix_is_the_polar_factor(dim: int, size: float
     u, s, vh = torch.linalg.svd(away.double())
     if float(s.min()) > 0.05:  # else the factor is not well defined
         torch.testing.assert_close(found.double(), u @ vh, rtol=0, atol=2e-3)
-
-
-@pytest.mark.parametrize(("optimizer", "lr"), [("SGD", 5.0), ("Adagrad", 0.5), ("Adam", 0.1)])
-def test_exact_stays_orthogonal_through_large_steps(optimizer: str, lr: float) -> None:
-    model = build_model("relwalk", 30, 4, 12, seed=0, options={})
-    step = getattr(torch.optim, optimizer)(model.parameters(), lr=lr)
-    sign = torch.linalg.det(model.R2).sign()
-    for seed in range(15):
-        h, r, t = (torch.randint(0, n, (40,), generator=torch.Generator().manual_seed(seed)) for n in (30, 4, 30))
-        step.zero_grad()
-        (model.score(h, r, t) * torch.randn(40, generator=torch.Generator().manual_seed(seed))).mean().backward()
-        step.step()
-        model.constrain()
-        assert worst(model.R2.detach()) < 1e-5
-    assert sign.abs().eq(1).all()
 
 
 def test_the_soft_penalty_is_the_papers() -> None:

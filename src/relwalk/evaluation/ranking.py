@@ -19,11 +19,11 @@ from relwalk.errors import GraphError, RelWalkError, choose
 from relwalk.evaluation.result import Protocol, RankingResult, SideRanks
 from relwalk.graph.answers import SIDES, Side
 from relwalk.graph.graph import Graph, Split
-from relwalk.graph.lists import Ints, Lists, Longs
+from relwalk.graph.lists import Ints, Lists, Longs, distinct
 from relwalk.models.base import Scorer
 
 CandidateRule = Literal["all", "argument", "argument-train"]
-BLOCK = 1 << 24  # scores held at a time: 64 MB
+BLOCK = 1 << 23  # scores held at a time: 32 MB, about what a cache holds
 
 
 def rank(
@@ -117,17 +117,20 @@ class _LeftOut(NamedTuple):
 
 
 def _left_out(part: _Block, known: Lists | None, truth: Ints, width: int) -> _LeftOut:
-    pairs = [np.zeros(0, np.int64)]
+    rows, entities = np.zeros(0, np.int64), np.zeros(0, np.int32)
     if known is not None:
-        row, entity = known.row_of_each_value(), known.values
+        rows, entities = known.row_of_each_value(), known.values
+        counts = entities != truth[rows]
         if part.columns is not None:
-            inside = np.isin(entity, part.columns)
-            row, entity = row[inside], entity[inside]
-        pairs.append(row * width + _places(part.columns, entity))
-    if len(part.uninvited):
-        pairs.append((np.arange(len(truth))[:, None] * width + part.uninvited).ravel())
+            counts &= np.isin(entities, part.columns)
+        rows, entities = rows[counts], entities[counts]
+    columns = _places(part.columns, entities)
+    if len(part.uninvited) == 0:
+        return _LeftOut(rows, columns)
+    strangers = (np.arange(len(truth))[:, None] * width + part.uninvited).ravel()
     own = np.arange(len(truth)) * width + _places(part.columns, truth)
-    return _LeftOut(*np.divmod(np.setdiff1d(np.concatenate(pairs), own), width))
+    packed = distinct(np.concatenate([rows * width + columns, strangers]))
+    return _LeftOut(*np.divmod(packed[~np.isin(packed, own)], width))
 
 
 def _places(columns: Ints | None, entities: Ints) -> Longs:
@@ -160,7 +163,7 @@ class _Counter:
             scores = self.model.score_tails(known, relations, candidates)
         else:
             scores = self.model.score_heads(relations, known, candidates)
-        if bool(torch.isnan(scores.sum())):
+        if bool(torch.isnan(scores @ scores.new_ones(scores.shape[1])).any()):
             raise RelWalkError("the model gives scores that are not numbers: it cannot be ranked. Train it again.")
         return scores
 

@@ -15,15 +15,16 @@ class Scorer(nn.Module, ABC):
     """Triples to scores: higher is more likely.
 
     A model implements `score`, `score_tails` and `score_heads`, which must agree with each other (one contract
-    test checks every model in `MODELS`), and inherits the rest; a `ProductScorer` gets the last two as well. `scale` turns a score into an unnormalised
-    log-probability: p(t | h, R) is the softmax of `scale * score` over the tails.
+    test checks every model in `MODELS`), and inherits the rest; a `ProductScorer` gets the last two as well.
+    `scale` turns a score into an unnormalised log-probability: p(t | h, R) is the softmax of `scale * score` over
+    the tails.
 
     `candidates` says which entities are scored: None for all of them, a vector (n,) for the same ones in
     every row, or a matrix (batch, n) for its own ones in each row.
     """
 
     scale: float = 1.0
-    entity: nn.Parameter  # (entities, dim) every model has an entity table; all other weights are its relations'
+    entity: nn.Parameter  # (entities, dim) every model has one; all other weights are its relations'
 
     def __init__(self, entities: int, relations: int, dim: int) -> None:
         super().__init__()
@@ -68,8 +69,9 @@ class Scorer(nn.Module, ABC):
         """What the model adds to the loss of a step that touched these (distinct) relations."""
         return torch.zeros((), device=relations.device)
 
-    def constrain(self) -> None:
-        """Bring the weights back to where they must be; called after every optimiser step."""
+    def orthogonal(self) -> list[nn.Parameter]:
+        """The weights that are stacks of orthogonal matrices: an optimiser of their own keeps them so."""
+        return []
 
 
 class Queries(NamedTuple):

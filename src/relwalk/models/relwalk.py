@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from relwalk.errors import UnknownChoice
 from relwalk.models.base import ProductScorer, Queries
 from relwalk.models.grouped import project
-from relwalk.models.orthogonal import nearest_orthogonal, soft_penalty, start
+from relwalk.models.orthogonal import soft_penalty, start
 
 Orthogonality = Literal["exact", "soft"]
 
@@ -106,10 +106,8 @@ class RelWalk(ProductScorer):
             return super().penalty(relations)
         return self.lambda1 * soft_penalty(self.free_R1[relations]) + self.lambda2 * soft_penalty(self.R2[relations])
 
-    @torch.no_grad()
-    def constrain(self) -> None:
-        if self.exact:
-            self.R2.copy_(nearest_orthogonal(self.R2))
+    def orthogonal(self) -> list[nn.Parameter]:
+        return [self.R2] if self.exact else []
 
     @torch.no_grad()
     def log_partition(self, relations: Tensor, *, directions: int = 128, generator: torch.Generator) -> Tensor:

@@ -14,14 +14,14 @@ from torch import Tensor
 
 from relwalk.errors import RunError
 from relwalk.files import write_atomically
-from relwalk.training.optimizers import optimizer_tensors, restore_optimizer
+from relwalk.training.optimizers import optimizer_tensors, restore_optimizers
 from relwalk.training.trainer import Epoch, Progress, Trainer
 
 
 def save_checkpoint(trainer: Trainer, path: Path) -> None:
     tensors = {f"model/{name}": tensor for name, tensor in trainer.model.state_dict().items()}
     tensors |= {f"best/{name}": tensor for name, tensor in (trainer.best or {}).items()}
-    tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer_tensors(trainer.optimizer).items()}
+    tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer_tensors(trainer.optimizers).items()}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     metadata = {"progress": json.dumps(asdict(trainer.progress)), "digest": _digest(tensors)}
     write_atomically(path, to_bytes(tensors, metadata))
@@ -32,7 +32,7 @@ def restore_checkpoint(trainer: Trainer, path: Path) -> None:
     tensors, progress = read_checkpoint(path)
     trainer.model.load_state_dict(_under("model", tensors))
     trainer.best = _under("best", tensors) or None
-    restore_optimizer(trainer.optimizer, _under("optimizer", tensors))
+    restore_optimizers(trainer.optimizers, _under("optimizer", tensors))
     trainer.progress = progress
 
 

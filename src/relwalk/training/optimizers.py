@@ -1,39 +1,53 @@
-"""Optimisers by name, with a learning rate for the entities and one for the relations."""
+"""Optimisers by name: the entities, the free weights of the relations, and their orthogonal matrices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from relwalk.models.base import Scorer
+from relwalk.training.rotations import OrthogonalAdagrad
 from relwalk.training.settings import TrainingSettings
 
-OPTIMIZERS: dict[str, Callable[[list[dict[str, object]]], torch.optim.Optimizer]] = {
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
     "adagrad": torch.optim.Adagrad,
     "adam": torch.optim.Adam,
 }
+ROTATION_LR = 0.3  # relation_lr of orthogonal matrices when none is given
 
 
-def build_optimizer(model: Scorer, settings: TrainingSettings) -> torch.optim.Optimizer:
-    relations = [weights for weights in model.parameters() if weights is not model.entity]
+def build_optimizers(model: Scorer, settings: TrainingSettings) -> list[torch.optim.Optimizer]:
+    """One optimiser for all free weights, and one that keeps the orthogonal ones orthogonal."""
+    orthogonal = model.orthogonal()
+    apart = {id(weights) for weights in (model.entity, *orthogonal)}
+    free = [weights for weights in model.parameters() if id(weights) not in apart]
     groups: list[dict[str, object]] = [{"params": [model.entity], "lr": settings.lr}]
-    if relations:
-        groups.append({"params": relations, "lr": settings.relation_lr or settings.lr})
-    return OPTIMIZERS[settings.optimizer](groups)
+    if free:
+        groups.append({"params": free, "lr": settings.relation_lr or settings.lr})
+    optimizers = [OPTIMIZERS[settings.optimizer](groups, fused=True)]
+    if orthogonal:
+        optimizers.append(OrthogonalAdagrad(orthogonal, lr=settings.relation_lr or ROTATION_LR))
+    return optimizers
 
 
-def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimiser's memory as named tensors, `<parameter>/<what>`."""
-    state: Mapping[int, Mapping[str, Tensor]] = optimizer.state_dict()["state"]
-    return {f"{index}/{key}": value for index, slots in state.items() for key, value in slots.items()}
+def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Tensor]:
+    """What the optimisers remember as named tensors, `<optimiser>/<parameter>/<what>`."""
+    return {
+        f"{number}/{index}/{key}": value
+        for number, optimizer in enumerate(optimizers)
+        for index, slots in optimizer.state_dict()["state"].items()
+        for key, value in slots.items()
+    }
 
 
-def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        index, key = name.split("/")
-        state.setdefault(int(index), {})[key] = tensor
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+def restore_optimizers(optimizers: Sequence[torch.optim.Optimizer], tensors: Mapping[str, Tensor]) -> None:
+    for number, optimizer in enumerate(optimizers):
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in tensors.items():
+            own, index, key = name.split("/")
+            if int(own) == number:
+                state.setdefault(int(index), {})[key] = tensor
+        optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

@@ -17,19 +17,24 @@ class TrainingSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    objective: str = "softmax"
+    objective: str = "likelihood"
     sampler: str = "uniform"
     negatives: int = Field(100, ge=1, description="false triples per true one")
     avoid_known: bool = Field(False, description="never draw a known true triple as a negative")
     eta: float = Field(math.e, gt=1, description="how many times likelier a true triple should be; margin = 2d log eta")
-    l2: float = Field(0.1, ge=0, description="weight of ||h||²/d + ||t||²/d of the triples of a step")
+    l2: float = Field(0.15, ge=0, description="weight of ||h||²/d + ||t||²/d of the triples of a step")
+
+    label_smoothing: float = Field(0.0, ge=0, lt=1, description="share of an answer spread over all (likelihood)")
+    precision: Literal["auto", "float32", "bfloat16"] = Field("auto", description="of the products (likelihood)")
 
     optimizer: Literal["sgd", "adagrad", "adam"] = "adagrad"
     lr: float = Field(1.0, gt=0, description="learning rate of the entities")
-    relation_lr: float | None = Field(0.03, gt=0, description="learning rate of the relations; None: as lr")
+    relation_lr: float | None = Field(None, gt=0, description="of the relations; None: 0.3 for rotations, else lr")
 
     epochs: int = Field(100, ge=1)
-    batch_size: int | None = Field(1024, ge=1, description="true triples a step; None: by `batches`")
+    batch_size: int | None = Field(
+        1024, ge=1, description="questions (likelihood) or true triples a step; None: by `batches`"
+    )
     batches: int | None = Field(None, ge=1, description="steps an epoch, instead of a batch size")
     validate_every: int = Field(10, ge=1, description="epochs between two validations")
     patience: int = Field(5, ge=1, description="validations without a better figure before training stops")
@@ -40,7 +45,7 @@ class TrainingSettings(BaseModel):
     @field_validator("objective")
     @classmethod
     def _objective_is_known(cls, name: str) -> str:
-        choose("objective", name, OBJECTIVES)
+        choose("objective", name, {"likelihood": None, **OBJECTIVES})
         return name
 
     @field_validator("sampler")

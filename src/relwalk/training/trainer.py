@@ -17,7 +17,7 @@ from torch import Tensor
 
 from relwalk.errors import TrainingDiverged
 from relwalk.models.base import Scorer
-from relwalk.training.optimizers import build_optimizer
+from relwalk.training.optimizers import build_optimizers
 from relwalk.training.settings import TrainingSettings
 
 
@@ -84,7 +84,7 @@ class Trainer:
     ) -> None:
         self.model, self.task, self.settings = model, task, settings
         self.validate, self.checkpoint, self.observer = validate, checkpoint, observer
-        self.optimizer = build_optimizer(model, settings)
+        self.optimizers = build_optimizers(model, settings)
         self.progress = Progress()
         self.best: dict[str, Tensor] | None = None
         self._last_checkpoint = time.monotonic()
@@ -121,14 +121,15 @@ class Trainer:
         self._close_epoch(total / len(self.task), seconds)
 
     def _step(self, batch: Any, generator: torch.Generator, epoch: int, step: int) -> float:
-        self.optimizer.zero_grad()
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
         loss = self.task.loss(self.model, batch, generator)
         value = float(loss.detach())
         if not math.isfinite(value):
             raise self._diverged(f"the loss of step {step} of epoch {epoch} is {value}")
         loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
-        self.model.constrain()
+        for optimizer in self.optimizers:
+            optimizer.step()
         return value
 
     def _close_epoch(self, loss: float, seconds: float) -> None:

@@ -1,0 +1,181 @@
+"""The exact softmax over all entities as one fused operation, near the speed of its matrix products.
+
+For questions q, entities E and a bias b, the loss of a row with targets T of total weight w is
+
+    w log Σ_e exp(q·e + b_e) - Σ_{t in T} (q·t + b_t).
+
+Autograd would keep several float32 matrices of rows x entities. Here the scores are made tile by tile, turned into
+exponentials while the tile is in cache, used at once for the gradient of q, and kept once, in a buffer that is used
+again at every step, for the gradient of E.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+TILE = 1024  # entities scored at a time: a tile of a thousand rows fits the cache
+Precision = Literal["auto", "float32", "bfloat16"]
+
+
+class Targets(NamedTuple):
+    """The right answers of each row: pair i says that `columns[i]` answers `rows[i]`, `weights[i]` times."""
+
+    rows: Tensor  # (pairs,) ascending
+    columns: Tensor  # (pairs,)
+    weights: Tensor  # (pairs,)
+
+
+@dataclass
+class Workspace:
+    """Buffers for the exponentials, made once and used by every step."""
+
+    dtype: torch.dtype = torch.float32
+    tile: int = TILE
+    _buffer: Tensor = field(default_factory=lambda: torch.empty(0))
+
+    def tiles(self, rows: int, entities: int, device: torch.device) -> list[Tensor]:
+        """One contiguous (rows, width) matrix per tile of entities."""
+        if self._buffer.numel() < rows * entities or self._buffer.device != device:
+            self._buffer = torch.empty(rows * entities, dtype=self.dtype, device=device)
+        starts = range(0, entities, self.tile)
+        widths = [min(self.tile, entities - start) for start in starts]
+        parts = torch.split(self._buffer[: rows * entities], [rows * width for width in widths])
+        return [part.view(rows, width) for part, width in zip(parts, widths, strict=True)]
+
+
+def softmax_loss(
+    queries: Tensor,
+    table: Tensor,
+    bias: Tensor | None,
+    targets: Targets,
+    workspace: Workspace,
+    *,
+    smoothing: float = 0.0,
+) -> Tensor:
+    """The summed loss of all rows. With smoothing, that share of each target is spread over all entities."""
+    bias = bias if bias is not None else torch.zeros(len(table), device=table.device)
+    loss: Tensor = _SoftmaxLoss.apply(queries, table, bias, targets, workspace, smoothing)  # type: ignore[no-untyped-call]
+    return loss
+
+
+class _SoftmaxLoss(torch.autograd.Function):
+    """Value and all gradients in one go: whoever asks for the loss of a step wants its gradient too."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, e: Tensor, b: Tensor, targets: Targets, workspace: Workspace, smoothing: float
+    ) -> Tensor:
+        rows, columns, share = targets
+        q_target, e_target = q[rows], e[columns]  # (pairs, dim)
+        hit = (q_target * e_target).sum(-1) + b[columns]  # (pairs,) the targets' scores
+        weight = q.new_zeros(len(q)).index_add_(0, rows, share)  # (rows,)
+        exponentials, log_z, slope_q, per_z = _exponentials(q, e, b, _shift(hit, rows, len(q)), weight, workspace)
+        loss = (weight * log_z).sum() - (share * hit).sum()
+
+        slope_e = torch.empty_like(e)
+        slope_b = torch.empty_like(b)
+        weighted = (q * per_z.unsqueeze(1)).to(workspace.dtype)
+        per_z = per_z.to(workspace.dtype)
+        for start, tile in zip(range(0, len(e), workspace.tile), exponentials, strict=True):
+            part = slice(start, start + tile.shape[1])
+            _mm(tile.T, weighted, slope_e[part])
+            slope_b[part] = tile.T @ per_z
+        hits = share * (1 - smoothing)
+        slope_q.index_add_(0, rows, hits.unsqueeze(1) * e_target, alpha=-1)
+        slope_e.index_add_(0, columns, hits.unsqueeze(1) * q_target, alpha=-1)
+        slope_b.index_add_(0, columns, hits, alpha=-1)
+        if smoothing:
+            loss = loss + _smooth(q, e, b, weight, (share * hit).sum(), smoothing, (slope_q, slope_e, slope_b))
+        ctx.save_for_backward(slope_q, slope_e, slope_b)
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        return (*(grads[0] * slope for slope in ctx.saved_tensors), None, None, None)
+
+
+def _shift(hit: Tensor, rows: Tensor, count: int) -> Tensor:
+    """What is taken off a row's scores before exp: its best target's, so that no row's sum can vanish."""
+    best = hit.new_full((count,), -torch.inf).scatter_reduce_(0, rows, hit, "amax")
+    return torch.where(best.isinf(), 0.0, best)
+
+
+def _exponentials(
+    q: Tensor, e: Tensor, b: Tensor, shift: Tensor, weight: Tensor, workspace: Workspace
+) -> tuple[list[Tensor], Tensor, Tensor, Tensor]:
+    """exp(scores - shift) by tiles, log of the rows' sums, the slope of q without targets, weight / sum."""
+    tiles = workspace.tiles(len(q), len(e), q.device)
+    total, slope = _fill(tiles, q, e, b - 0.0, shift, workspace)
+    if not bool(total.isfinite().all()):  # an entity scores e^88 times a target: shift by the true maximum
+        shift = torch.stack([(torch.addmm(bb, q, ee.T)).amax(1) for ee, bb in _parts(e, b, workspace)]).amax(0)
+        total, slope = _fill(tiles, q, e, b, shift, workspace)
+    per_z = torch.where(weight > 0, weight / total, 0.0)  # a row without targets asks for nothing
+    return tiles, shift + total.log(), torch.where(per_z.unsqueeze(1) > 0, slope * per_z.unsqueeze(1), 0.0), per_z
+
+
+def _fill(
+    tiles: list[Tensor], q: Tensor, e: Tensor, b: Tensor, shift: Tensor, workspace: Workspace
+) -> tuple[Tensor, Tensor]:
+    low_q, low_e = q.to(workspace.dtype), e.to(workspace.dtype)
+    total, slope = torch.zeros_like(shift), torch.zeros_like(q)
+    ones = torch.ones(workspace.tile, dtype=workspace.dtype, device=q.device)
+    down = shift.unsqueeze(1).to(workspace.dtype)
+    for tile, (entities, bias) in zip(tiles, _parts(low_e, b.to(workspace.dtype), workspace), strict=True):
+        torch.addmm(bias, low_q, entities.T, out=tile)
+        tile.sub_(down).exp_()
+        total += tile @ ones[: tile.shape[1]]
+        if slope.dtype == tile.dtype:
+            slope.addmm_(tile, entities)
+        else:
+            slope += tile @ entities
+    return total, slope
+
+
+def _parts(e: Tensor, b: Tensor, workspace: Workspace) -> list[tuple[Tensor, Tensor]]:
+    return list(zip(torch.split(e, workspace.tile), torch.split(b, workspace.tile), strict=True))
+
+
+def _mm(a: Tensor, b: Tensor, out: Tensor) -> None:
+    if out.dtype == a.dtype:
+        torch.mm(a, b, out=out)
+    else:
+        out.copy_(a @ b)
+
+
+def _smooth(
+    q: Tensor, e: Tensor, b: Tensor, weight: Tensor, hits: Tensor, smoothing: float, slopes: tuple[Tensor, ...]
+) -> Tensor:
+    """Move a share of every target onto all entities alike: a term of rank one, so no matrix is needed."""
+    n = len(e)
+    mean_e, mean_b = e.mean(0), b.mean()
+    slope_q, slope_e, slope_b = slopes
+    slope_q.sub_(smoothing * weight.unsqueeze(1) * mean_e)
+    slope_e.sub_(smoothing / n * (weight.unsqueeze(1) * q).sum(0))
+    slope_b.sub_(smoothing / n * weight.sum())
+    return smoothing * (hits - (weight * (q @ mean_e + mean_b)).sum())
+
+
+def choose_precision(precision: Precision, device: torch.device) -> torch.dtype:
+    """bfloat16 where a measured check finds it clearly faster than float32, unless one of them is asked for."""
+    if precision != "auto":
+        return {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
+    seconds = {dtype: _product_seconds(dtype, device) for dtype in (torch.float32, torch.bfloat16)}
+    return torch.bfloat16 if 1.3 * seconds[torch.bfloat16] < seconds[torch.float32] else torch.float32
+
+
+def _product_seconds(dtype: torch.dtype, device: torch.device) -> float:
+    """The best of a few small products of the shape that training makes; slow ones are tried once only."""
+    q, e = torch.ones(256, 128, dtype=dtype, device=device), torch.ones(2048, 128, dtype=dtype, device=device)
+    best = float("inf")
+    for _ in range(5):
+        started = time.perf_counter()
+        (q @ e.T)[0, 0].item()
+        best = min(best, time.perf_counter() - started)
+        if best > 0.02:
+            break
+    return best
