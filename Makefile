@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/datasets),)
 export RELWALK_DATA ?= $(abspath ../shared/datasets)
 endif
 
-.PHONY: demo test check bench world clean
+.PHONY: demo test check bench clean
 .DEFAULT_GOAL := demo
 
 $(READY): pyproject.toml constraints.txt
@@ -19,7 +19,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(READY)
-	$(BIN)/relwalk demo
+	@PATH="$(abspath $(BIN)):$$PATH" sh tools/demo.sh
 
 test: $(READY)
 	$(BIN)/python -m pytest
@@ -28,6 +28,9 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python bench/run.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -13,7 +13,7 @@ from tests.conftest import TEST, TRAIN, VALID, make_graph
 
 @pytest.fixture(scope="module")
 def run() -> Run:
-    return train(make_graph(TRAIN, VALID, TEST), dim=6, epochs=3, negatives=2)
+    return train(make_graph(TRAIN, VALID, TEST), dim=6, epochs=3)
 
 
 def test_tails_come_best_first_with_their_probabilities(run: Run) -> None:
@@ -44,7 +44,7 @@ def test_only_new_leaves_out_what_is_known(run: Run) -> None:
 
 
 def test_a_relation_with_loops_may_answer_with_the_same_entity() -> None:
-    looped = train(make_graph([(0, 0, 0), (1, 0, 2)], entities=3, relations=1), dim=4, epochs=1, negatives=1)
+    looped = train(make_graph([(0, 0, 0), (1, 0, 2)], entities=3, relations=1), dim=4, epochs=1)
     assert {answer.name for answer in predict(looped, head="b", relation="likes")} == {"a", "b", "c"}
 
 

@@ -16,7 +16,7 @@ from relwalk.graph.vocabulary import Vocabulary
 from relwalk.models.orthogonal import defect
 from relwalk.run import FILES, RECORD, load_run
 
-FAST = {"dim": 8, "epochs": 2, "negatives": 3, "batch_size": 2000}
+FAST = {"dim": 8, "epochs": 2, "batch_size": 2000}
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 
-from relwalk.errors import RunError, TrainingDiverged
+from relwalk.errors import RelWalkError, RunError, TrainingDiverged, choose
 from relwalk.evaluation.ranking import rank
 from relwalk.files import write_atomically
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
-from relwalk.models import Scorer, build_model
+from relwalk.models import MODELS, Scorer, build_model
 from relwalk.recipes import recipe as find_recipe
 from relwalk.run import (
     CHECKPOINT,
@@ -60,7 +60,8 @@ def train(
         graph = read_graph(graph)
     chosen = find_recipe(recipe, graph.name)
     training.setdefault("threads", torch.get_num_threads())  # resuming needs the same for the same bits
-    settings = make_settings(chosen.training, training)
+    kind = choose("model", model or chosen.model, MODELS)
+    settings = make_settings({"lr": kind.lr, **chosen.training}, training)
     record = RunRecord(
         recipe=recipe,
         graph=GraphRecord(
@@ -102,11 +103,24 @@ def resume(
 def make_settings(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> TrainingSettings:
     """Training settings from a recipe and what was said; a batch size and a number of batches replace each other."""
     merged = {**defaults, **given}
+    _refuse_idle(str(merged.get("objective", "likelihood")), given)
     if given.get("batch_size") is not None and given.get("batches") is None:
         merged["batches"] = None
     if given.get("batches") is not None and given.get("batch_size") is None:
         merged["batch_size"] = None
     return TrainingSettings.model_validate(merged)
+
+
+SAMPLING = ("sampler", "negatives", "avoid_known", "eta")  # say how false triples are drawn and used
+SUMMING = ("label_smoothing", "precision")  # say how the sum over all entities is made
+
+
+def _refuse_idle(objective: str, given: Mapping[str, Any]) -> None:
+    """An option that would do nothing under the objective is a mistake, not a detail."""
+    idle = [name for name in (SAMPLING if objective == "likelihood" else SUMMING) if given.get(name) is not None]
+    if idle:
+        cure = "Say --objective softmax" if objective == "likelihood" else "Say --objective likelihood"
+        raise RelWalkError(f"{idle[0]} means nothing to the objective {objective}. {cure}, or leave it out.")
 
 
 def _fresh_model(record: RunRecord, graph: Graph) -> Scorer:

@@ -11,7 +11,7 @@ import pytest
 
 from relwalk import __version__
 
-FAST = ["--dim", "8", "--epochs", "2", "--negatives", "3", "--batch-size", "2000"]
+FAST = ["--dim", "8", "--epochs", "2", "--batch-size", "2000"]
 
 
 def relwalk(*arguments: object, status: int = 0, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -158,6 +158,9 @@ def test_graph_verbs(tmp_path: Path) -> None:
         (["train", "world", "--objective", "margn"], "margin"),
         (["train", "world", "--lr", "-1"], "--lr"),
         (["train", "world", "--margin", "1", "--eta", "2"], "give one"),
+        (["train", "world", "--negatives", "5"], "--objective softmax"),
+        (["train", "world", "--lambda1", "5"], "Say soft"),
+        (["train", "world", "--objective", "mean", "--precision", "float32"], "--objective likelihood"),
         (["train", "world", "--model", "relwlak"], "relwalk"),
         (["train", "world", "--on-bad-line", "ignore"], "skip"),
         (["evaluate", "RUN", "--candidates", "types"], "argument-train"),

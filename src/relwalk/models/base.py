@@ -24,6 +24,7 @@ class Scorer(nn.Module, ABC):
     """
 
     scale: float = 1.0
+    lr: float = 0.1  # the learning rate of Adagrad that suits the size of its vectors
     entity: nn.Parameter  # (entities, dim) every model has one; all other weights are its relations'
 
     def __init__(self, entities: int, relations: int, dim: int) -> None:
@@ -110,9 +111,9 @@ class ProductScorer(Scorer, ABC):
     def _answer(self, queries: Queries, candidates: Tensor | None) -> Tensor:
         e = self.entity if candidates is None else self.vectors(candidates)  # (n, dim) or (batch, n, dim)
         q = queries.vectors  # (batch, dim)
-        scores = q @ e.T if e.dim() == 2 else torch.bmm(e, q.unsqueeze(-1)).squeeze(-1)  # (batch, n)
-        if queries.bias is not None:
-            scores += queries.bias(e)
-        if queries.offset is not None:
-            scores += queries.offset.unsqueeze(1)
-        return scores
+        bias = queries.bias(e) if queries.bias is not None else q.new_zeros(())
+        if e.dim() == 2:
+            scores = torch.addmm(bias, q, e.T)  # (batch, n)
+        else:
+            scores = torch.bmm(e, q.unsqueeze(-1)).squeeze(-1) + bias  # (batch, n)
+        return scores if queries.offset is None else scores.add_(queries.offset.unsqueeze(1))

@@ -42,29 +42,33 @@ class _Project(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, matrices: Tensor, relations: Tensor) -> Tensor:
+    def forward(ctx: Any, rows: Tensor, matrices: Tensor, relations: Tensor, transposed: bool) -> Tensor:
         groups = Groups(relations)
-        ctx.groups = groups
+        ctx.groups, ctx.transposed = groups, transposed
         ctx.save_for_backward(rows, matrices)
         rows = groups.sort(rows)
         projected = rows.new_empty(len(rows), matrices.shape[-1])
         for relation, part in groups:
-            torch.mm(rows[part], matrices[relation], out=projected[part])
+            torch.mm(rows[part], matrices[relation].T if transposed else matrices[relation], out=projected[part])
         return groups.unsort(projected)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
         rows, matrices = ctx.saved_tensors
         groups: Groups = ctx.groups
         rows, grad = groups.sort(rows), groups.sort(grads[0])
         to_rows, to_matrices = torch.empty_like(rows), torch.zeros_like(matrices)
         for relation, part in groups:
-            torch.mm(grad[part], matrices[relation].T, out=to_rows[part])
-            torch.mm(rows[part].T, grad[part], out=to_matrices[relation])
-        return groups.unsort(to_rows), to_matrices, None
+            left, right = (grad[part], rows[part]) if ctx.transposed else (rows[part], grad[part])
+            torch.mm(grad[part], matrices[relation] if ctx.transposed else matrices[relation].T, out=to_rows[part])
+            torch.mm(left.T, right, out=to_matrices[relation])
+        return groups.unsort(to_rows), to_matrices, None, None
 
 
-def project(rows: Tensor, matrices: Tensor, relations: Tensor) -> Tensor:
-    """Row i times the matrix of its relation: `rows[i] @ matrices[relations[i]]`.  # (batch, dim)"""
-    projected: Tensor = _Project.apply(rows, matrices, relations)  # type: ignore[no-untyped-call]
+def project(rows: Tensor, matrices: Tensor, relations: Tensor, *, transposed: bool = False) -> Tensor:
+    """Row i times the square matrix of its relation, `rows[i] @ matrices[relations[i]]`, or its transpose.
+
+    # (batch, dim)
+    """
+    projected: Tensor = _Project.apply(rows, matrices, relations, transposed)  # type: ignore[no-untyped-call]
     return projected

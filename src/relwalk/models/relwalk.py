@@ -8,12 +8,13 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from relwalk.errors import UnknownChoice
+from relwalk.errors import RelWalkError, UnknownChoice
 from relwalk.models.base import ProductScorer, Queries
 from relwalk.models.grouped import project
 from relwalk.models.orthogonal import soft_penalty, start
 
 Orthogonality = Literal["exact", "soft"]
+PENALTY = 10.0  # λ1 and λ2 of soft orthogonality when not given: the paper's best
 
 
 class RelWalk(ProductScorer):
@@ -31,6 +32,8 @@ class RelWalk(ProductScorer):
     orthogonal Q), so R1 = I is fixed and R2 = Mᵀ is learned: the same model at half the cost.
     """
 
+    lr = 1.0  # vectors of norm about √d, as the theory has them
+
     def __init__(
         self,
         entities: int,
@@ -39,15 +42,18 @@ class RelWalk(ProductScorer):
         *,
         generator: torch.Generator,
         orthogonality: Orthogonality = "exact",
-        lambda1: float = 10.0,
-        lambda2: float = 10.0,
+        lambda1: float | None = None,
+        lambda2: float | None = None,
         start_from: str = "signs",
         entity_scale: float = 0.5,
     ) -> None:
         super().__init__(entities, relations, dim)
         if orthogonality not in ("exact", "soft"):
             raise UnknownChoice("orthogonality", orthogonality, ("exact", "soft"))
-        self.orthogonality, self.lambda1, self.lambda2 = orthogonality, lambda1, lambda2
+        if orthogonality == "exact" and not lambda1 is lambda2 is None:
+            raise RelWalkError("lambda1 and lambda2 mean nothing to exact orthogonality. Say soft, or leave them out.")
+        self.orthogonality = orthogonality
+        self.lambda1, self.lambda2 = (PENALTY if weight is None else weight for weight in (lambda1, lambda2))
         self.scale = 1 / (2 * dim)
         self.entity = nn.Parameter(entity_scale * torch.randn(entities, dim, generator=generator))
         self.R2 = nn.Parameter(start(start_from, relations, dim, generator))
@@ -77,13 +83,13 @@ class RelWalk(ProductScorer):
 
     def tail_queries(self, heads: Tensor, relations: Tensor) -> Queries:
         h = self._project_head(self.vectors(heads), relations)  # (batch, dim)
-        return self._queries(h, project(h, self.R2.mT, relations), self.R2, relations)
+        return self._queries(h, project(h, self.R2, relations, transposed=True), self.R2, relations)
 
     def head_queries(self, relations: Tensor, tails: Tensor) -> Queries:
         t = project(self.vectors(tails), self.R2, relations)  # (batch, dim)
         if self.exact:
             return self._queries(t, t, self.R2, relations)
-        return self._queries(t, project(t, self.free_R1.mT, relations), self.free_R1, relations)
+        return self._queries(t, project(t, self.free_R1, relations, transposed=True), self.free_R1, relations)
 
     def _queries(self, x: Tensor, Rx: Tensor, R: Tensor, relations: Tensor) -> Queries:
         """||x + Rᵀe||² = 2 (R x)·e + ||Rᵀe||² + ||x||² for every candidate e; ||Rᵀe|| = ||e|| when exact."""

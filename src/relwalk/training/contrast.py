@@ -63,10 +63,10 @@ class Contrast:
         return self.objective.loss(scores[:, 0], scores[:, 1:], model.scale, margin).sum()
 
     def _decay(self, model: Scorer, batch: Tensor) -> Tensor:
-        """l2 (||h||² + ||t||²) / d of every triple: frequent entities are held more firmly."""
+        """l2 (||h||² + ||t||²) of every triple, in units of log-probability: frequent entities are held more firmly."""
         if not self.settings.l2:
             return torch.zeros((), device=batch.device)
-        return self.settings.l2 * model.vectors(batch[:, [0, 2]]).square().sum() / model.dim
+        return 2 * self.settings.l2 * model.scale * model.vectors(batch[:, [0, 2]]).square().sum()
 
 
 def _score(model: Scorer, triples: Tensor, candidates: Tensor, side: str) -> Tensor:

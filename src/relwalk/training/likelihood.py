@@ -102,11 +102,11 @@ class Likelihood:
         return (1 - self.settings.label_smoothing) * hits + self.settings.label_smoothing * spread
 
     def _decay(self, model: Scorer, batch: list[Questions]) -> Tensor:
-        """l2 (||h||² + ||t||²) / d of every answered question: frequent entities are held more firmly."""
+        """l2 (||h||² + ||t||²) of every answered question, in units of log-probability (divided by d for RelWalk)."""
         if not self.settings.l2:
             return torch.zeros((), device=self.device)
         ends = [end for q in batch for end in (q.given[q.targets.rows], q.targets.columns)]
-        return self.settings.l2 / model.dim * model.vectors(torch.cat(ends)).square().sum()
+        return 2 * self.settings.l2 * model.scale * model.vectors(torch.cat(ends)).square().sum()
 
 
 def _queries(model: ProductScorer, questions: Questions) -> Queries:

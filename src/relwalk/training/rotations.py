@@ -50,7 +50,7 @@ class OrthogonalAdagrad(torch.optim.Optimizer):
         A = R.mT @ G
         A = (A - A.mT) / 2  # (touched, d, d)
         size = A.square().sum((1, 2))
-        noise = 1e-10 * G.square().sum((1, 2))  # a gradient that leads off the group leaves only rounding in A
+        noise = 1e-8 * G.square().sum((1, 2))  # a gradient that leads off the group leaves only rounding in A
         state["sum"][touched] += size + noise
         rate = lr * A.shape[-1] ** 0.5 / (state["sum"][touched].sqrt() + 1e-10)
         A *= torch.minimum(rate, FARTHEST / (size.sqrt() + 1e-10)).view(-1, 1, 1)

@@ -22,7 +22,9 @@ class TrainingSettings(BaseModel):
     negatives: int = Field(100, ge=1, description="false triples per true one")
     avoid_known: bool = Field(False, description="never draw a known true triple as a negative")
     eta: float = Field(math.e, gt=1, description="how many times likelier a true triple should be; margin = 2d log eta")
-    l2: float = Field(0.15, ge=0, description="weight of ||h||²/d + ||t||²/d of the triples of a step")
+    l2: float = Field(
+        0.15, ge=0, description="weight of ||h||² + ||t||² of the triples of a step, divided by d for RelWalk"
+    )
 
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="share of an answer spread over all (likelihood)")
     precision: Literal["auto", "float32", "bfloat16"] = Field("auto", description="of the products (likelihood)")

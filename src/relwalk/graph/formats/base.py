@@ -12,7 +12,7 @@ from relwalk.graph.raw import RawGraph
 
 OnBadLine = Literal["error", "skip"]
 
-SKIP_CURE = "Mend the line, or leave such lines out with on_bad_line='skip'."
+SKIP_CURE = "Mend the line, or leave such lines out: --on-bad-line skip (on_bad_line='skip')."
 
 
 @dataclass(frozen=True)
