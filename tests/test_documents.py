@@ -51,7 +51,7 @@ def test_every_command_of_the_readme_runs(line: str, workplace: Path) -> None:
     if any(word in ("wn18rr", "fb15k-237", "fb13") for word in arguments) and not os.environ.get("RELWALK_DATA"):
         pytest.skip("RELWALK_DATA does not name a folder with the benchmark graphs")
     if arguments[0] == "train":  # as written, but short
-        arguments = [*_without(arguments, "--epochs"), "--epochs", "1", "--force"]
+        arguments = [*_without(arguments, "--epochs"), "--epochs", "1", "--dim", "16", "--force"]
     _relwalk(arguments, workplace)
 
 

@@ -14,7 +14,7 @@ from relwalk.evaluation.ranking import rank
 from relwalk.files import write_atomically
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
-from relwalk.models import MODELS, Scorer, build_model
+from relwalk.models import MODELS, Scorer
 from relwalk.recipes import recipe as find_recipe
 from relwalk.run import (
     CHECKPOINT,
@@ -25,6 +25,7 @@ from relwalk.run import (
     RunRecord,
     create_run,
     finish_run,
+    fresh_model,
     read_record,
     read_run_graph,
     write_record,
@@ -77,7 +78,7 @@ def train(
         ),
         training=settings,
     )
-    fresh = _fresh_model(record, graph)  # before anything is written: a wrong option must leave no folder
+    fresh = fresh_model(record, graph)  # before anything is written: a wrong option must leave no folder
     path = Path(out) if out is not None else None
     if path is not None:
         record = create_run(path, record, graph, force=force)
@@ -97,7 +98,7 @@ def resume(
         training = make_settings(record.training.model_dump(), {"epochs": epochs})
         record = record.model_copy(update={"training": training, "status": "training"})
         write_record(path, record)
-    return _carry_on(record, graph, _fresh_model(record, graph), path, device, observer, resume=True)
+    return _carry_on(record, graph, fresh_model(record, graph), path, device, observer, resume=True)
 
 
 def make_settings(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> TrainingSettings:
@@ -121,17 +122,6 @@ def _refuse_idle(objective: str, given: Mapping[str, Any]) -> None:
     if idle:
         cure = "Say --objective softmax" if objective == "likelihood" else "Say --objective likelihood"
         raise RelWalkError(f"{idle[0]} means nothing to the objective {objective}. {cure}, or leave it out.")
-
-
-def _fresh_model(record: RunRecord, graph: Graph) -> Scorer:
-    return build_model(
-        record.model.name,
-        len(graph.entities),
-        len(graph.relations),
-        record.model.dim,
-        seed=record.training.seed,
-        options=record.model.options,
-    )
 
 
 def _carry_on(

@@ -145,14 +145,7 @@ def load_run(path: Path | str, *, device: str = "cpu") -> Run:
     """A run from its folder. An unfinished one comes with the best weights of its last checkpoint."""
     path = Path(path)
     record, graph = read_record(path), read_run_graph(path)
-    model = build_model(
-        record.model.name,
-        len(graph.entities),
-        len(graph.relations),
-        record.model.dim,
-        seed=record.training.seed,
-        options=record.model.options,
-    )
+    model = fresh_model(record, graph)
     if record.status == "finished":
         weights = _weights(path, record)
     elif (path / CHECKPOINT).is_file():
@@ -161,6 +154,18 @@ def load_run(path: Path | str, *, device: str = "cpu") -> Run:
         raise RunError(f"{path} has no weights yet: its training stopped before the first checkpoint. Train again.")
     _fill(model, weights, path)
     return Run(path, record, graph, model.to(device).eval())
+
+
+def fresh_model(record: RunRecord, graph: Graph) -> Scorer:
+    """The model of a run before its first step."""
+    return build_model(
+        record.model.name,
+        len(graph.entities),
+        len(graph.relations),
+        record.model.dim,
+        seed=record.training.seed,
+        options=record.model.options,
+    )
 
 
 def read_record(path: Path) -> RunRecord:

@@ -8,9 +8,10 @@ import torch
 from pydantic import ValidationError
 
 from relwalk.errors import RunError, TrainingDiverged
+from relwalk.evaluation.ranking import rank
 from relwalk.experiment import make_settings, make_task, train
 from relwalk.graph.graph import Graph
-from relwalk.models import build_model
+from relwalk.models import MODELS, build_model
 from relwalk.models.orthogonal import defect
 from relwalk.training.checkpoint import read_checkpoint, restore_checkpoint, save_checkpoint
 from relwalk.training.contrast import Contrast
@@ -179,3 +180,11 @@ def test_a_sparse_gradient_is_the_whole_gradient(world: Graph, objective: str, o
         gradients.append((loss.detach(), trainer.model.entity.grad))
     for found, expected in zip(*gradients, strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("objective", ["likelihood", "softmax"])
+def test_every_model_learns_to_rank(world: Graph, name: str, objective: str) -> None:
+    untrained = build_model(name, len(world.entities), len(world.relations), 16, seed=0, options={})
+    run = train(world, model=name, dim=16, epochs=5, objective=objective)
+    assert rank(run.model, world, "valid").mrr > 5 * rank(untrained, world, "valid").mrr

@@ -114,9 +114,13 @@ def training_observer(epochs: int, done: int = 0) -> Iterator[TrainingBar | Trai
 
 
 def download_progress(name: str, done: int, total: int | None) -> None:
-    """One line per file that is fetched, when it is whole."""
-    if total is not None and done >= total:
-        note(f"fetched {name} ({done / 1e6:.1f} MB)")
+    """How far a file has come: a line that rewrites itself on a terminal, elsewhere one line when it is whole."""
+    whole = total is not None and done >= total
+    text = f"fetching {name}: {done / 1e6:.1f} MB" + (f" of {total / 1e6:.1f}" if total else "")
+    if sys.stderr.isatty():
+        typer.echo(f"\r{text}", err=True, nl=whole)
+    elif whole:
+        note(text)
 
 
 def _clock(seconds: float) -> str:

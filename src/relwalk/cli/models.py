@@ -164,7 +164,7 @@ def evaluate(
         return
     typer.echo(str(found))
     if by_relation:
-        typer.echo(found.table_by_relation())
+        typer.echo(found.details())
 
 
 def classify(

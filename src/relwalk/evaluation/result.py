@@ -119,22 +119,31 @@ class RankingResult:
         return [(self.graph.relations.names[r], self.triples[:, 1] == r) for r in ids]
 
     def __str__(self) -> str:
-        lines = [
-            str(self.protocol),
-            f"{'':14}{'MRR':>7}{'MR':>9}{'AMRI':>7}{'H@1':>7}{'H@3':>7}{'H@10':>7}{'queries':>10}",
-        ]
-        lines += [_row(side, self.metrics(side)) for side in ALL_SIDES]
+        lines = [str(self.protocol), *_table({side: self.metrics(side) for side in ALL_SIDES})]
         if self.unseen_triples:
-            lines.append(
-                f"{self.unseen_triples} of the {len(self.triples)} triples hold an entity that train never shows"
-            )
+            of = f"{self.unseen_triples:,} of the {len(self.triples):,} triples"
+            lines.append(f"{of} hold an entity that train never shows")
         return "\n".join(lines)
 
-    def table_by_relation(self, most: int = 30) -> str:
-        """The figures of each relation, and of each cardinality class, as text."""
-        return "\n".join([_row(name, m) for name, m in [*self.by_relation().items()][:most]])
+    def details(self, most: int = 40) -> str:
+        """The figures of each relation, most frequent first, and of each cardinality class, as text."""
+        relations = self.by_relation()
+        shown = {name: relations[name] for name in list(relations)[:most]}
+        lines = _table({**shown, **{f"all {name}": m for name, m in self.by_cardinality().items()}})
+        more = len(relations) - len(shown)
+        return "\n".join([*lines, f"and {more:,} rarer relations (--json has them all)"] if more else lines)
 
 
-def _row(name: str, m: RankMetrics) -> str:
-    figures = f"{m.mrr:>7.3f}{m.mr:>9.1f}{m.amri:>7.3f}{m.hits_at_1:>7.3f}{m.hits_at_3:>7.3f}{m.hits_at_10:>7.3f}"
-    return f"{name:14}{figures}{m.queries:>10,}"
+def _table(rows: Mapping[str, RankMetrics]) -> list[str]:
+    width = min(60, max(12, *(len(name) + 2 for name in rows)))
+    head = f"{'':{width}}{'MRR':>7}{'MR':>9}{'AMRI':>7}{'H@1':>7}{'H@3':>7}{'H@10':>7}{'queries':>10}"
+    return [head, *(f"{_clip(name, width - 2):{width}}{_figures(m)}" for name, m in rows.items())]
+
+
+def _clip(name: str, width: int) -> str:
+    return name if len(name) <= width else "…" + name[1 - width :]
+
+
+def _figures(m: RankMetrics) -> str:
+    hits = f"{m.hits_at_1:>7.3f}{m.hits_at_3:>7.3f}{m.hits_at_10:>7.3f}"
+    return f"{m.mrr:>7.3f}{m.mr:>9.1f}{m.amri:>7.3f}{hits}{m.queries:>10,}"

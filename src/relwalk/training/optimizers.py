@@ -27,7 +27,7 @@ def build_optimizers(model: Scorer, settings: TrainingSettings) -> list[torch.op
     groups: list[dict[str, object]] = [{"params": [model.entity], "lr": settings.lr}]
     if free:
         groups.append({"params": free, "lr": settings.relation_lr or settings.lr})
-    optimizers = [OPTIMIZERS[settings.optimizer](groups, fused=True)]
+    optimizers = [OPTIMIZERS[settings.optimizer](groups, fused=model.entity.device.type == "cpu")]
     if orthogonal:
         optimizers.append(OrthogonalAdagrad(orthogonal, lr=settings.relation_lr or ROTATION_LR))
     return optimizers
