@@ -11,8 +11,9 @@ say() {
 say relwalk train world --dim 64 --epochs 60 --out runs/world --force
 say relwalk evaluate runs/world --by-relation
 say relwalk predict runs/world --head Austria --relation borders -k 5
-say relwalk predict runs/world --head Kyoto --relation near --only-new -k 4
-say relwalk predict runs/world --head Peru --relation speaks -k 4
+say relwalk predict runs/world --head Kyoto --relation near --only-new -k 3
+say relwalk predict runs/world --head Lyon --relation near --only-new -k 3
+say relwalk predict runs/world --head Peru --relation speaks -k 3
 say relwalk predict runs/world --head France --tail Spain -k 2
 
 cat <<'NEXT'

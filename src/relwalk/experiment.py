@@ -34,6 +34,7 @@ from relwalk.training.checkpoint import restore_checkpoint, save_checkpoint
 from relwalk.training.contrast import Contrast
 from relwalk.training.likelihood import Likelihood
 from relwalk.training.settings import TrainingSettings
+from relwalk.training.softmax import choose_precision
 from relwalk.training.trainer import Observer, Task, Trainer
 
 
@@ -60,9 +61,8 @@ def train(
         source = source or str(graph)[:200]
         graph = read_graph(graph)
     chosen = find_recipe(recipe, graph.name)
-    training.setdefault("threads", torch.get_num_threads())  # resuming needs the same for the same bits
     kind = choose("model", model or chosen.model, MODELS)
-    settings = make_settings({"lr": kind.lr, **chosen.training}, training)
+    settings = _settle(make_settings({"lr": kind.lr, **chosen.training}, training), "threads" in training, device)
     record = RunRecord(
         recipe=recipe,
         graph=GraphRecord(
@@ -98,7 +98,17 @@ def resume(
         training = make_settings(record.training.model_dump(), {"epochs": epochs})
         record = record.model_copy(update={"training": training, "status": "training"})
         write_record(path, record)
-    return _carry_on(record, graph, fresh_model(record, graph), path, device, observer, resume=True)
+    further = epochs is not None
+    model = fresh_model(record, graph)
+    return _carry_on(record, graph, model, path, device, observer, resume=True, further=further)
+
+
+def _settle(settings: TrainingSettings, threads_given: bool, device: str) -> TrainingSettings:
+    """Decide now what the machine would decide: a resumed run must not decide otherwise."""
+    settled: dict[str, Any] = {} if threads_given else {"threads": torch.get_num_threads()}
+    if settings.objective == "likelihood" and settings.precision == "auto":
+        settled["precision"] = str(choose_precision("auto", torch.device(device))).removeprefix("torch.")
+    return settings.model_copy(update=settled)
 
 
 def make_settings(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> TrainingSettings:
@@ -133,6 +143,7 @@ def _carry_on(
     observer: Observer | None,
     *,
     resume: bool,
+    further: bool = False,
 ) -> Run:
     settings = record.training
     torch.set_num_threads(settings.threads)
@@ -146,6 +157,8 @@ def _carry_on(
     )
     if resume and path is not None:
         restore_checkpoint(trainer, path / CHECKPOINT)
+        if further:
+            trainer.progress.validations_without_gain = 0  # asked to go on, also after an early stop
     try:
         progress = trainer.run()
     except TrainingDiverged as error:
