@@ -43,7 +43,7 @@ def weights(run: Run) -> Arrays:
 
 
 def npz(run: Run, out: Path) -> dict[Path, bytes]:
-    """One .npz: every weight, and the names as Unicode arrays (no pickle: np.load reads it as it is)."""
+    """One .npz: every weight, and the names as Unicode arrays that np.load reads as they are."""
     buffer = io.BytesIO()
     names = {"entity_names": np.array(run.graph.entities.names), "relation_names": np.array(run.graph.relations.names)}
     np.savez(buffer, **weights(run), **names)  # type: ignore[arg-type]

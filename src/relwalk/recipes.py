@@ -21,7 +21,8 @@ class Recipe:
     training: Mapping[str, Any] = field(default_factory=dict)
 
 
-# Weight decay that was better on valid than the default of `TrainingSettings`.
+# Weight decay with a better valid MRR than the default .15, one seed each: fb15k-237 .318 against .289 after 10
+# epochs; world (d = 64, 40 epochs) .608 against .596, which is no more than another seed makes.
 DECAY = {"fb15k-237": 0.1, "world": 0.2}
 
 

@@ -13,7 +13,7 @@ TOLERANCE = 4e-6  # the most that `nearest_orthogonal` leaves of ||RᵀR - I||, 
 def random_signs(count: int, dim: int, generator: torch.Generator) -> Tensor:
     """Diagonal matrices of random signs: commuting involutions of both determinants.  # (count, dim, dim)
 
-    They learn far better than random rotations: all relations start in one shared basis.
+    All relations start in one shared basis. Whether that helps depends on the graph and the optimiser.
     """
     signs = torch.randint(0, 2, (count, dim), generator=generator).mul_(2).sub_(1)
     return torch.diag_embed(signs.to(torch.get_default_dtype()))
