@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from relwalk.errors import RelWalkError, RunError, TrainingDiverged, choose
 from relwalk.evaluation.ranking import rank
 from relwalk.files import write_atomically
+from relwalk.graph.answers import SIDES
 from relwalk.graph.graph import Graph
+from relwalk.graph.lists import Ints
 from relwalk.graph.read import read_graph
 from relwalk.models import MODELS, Scorer
 from relwalk.recipes import recipe as find_recipe
@@ -30,6 +33,7 @@ from relwalk.run import (
     read_run_graph,
     write_record,
 )
+from relwalk.training.candidates import choose_candidates
 from relwalk.training.checkpoint import restore_checkpoint, save_checkpoint
 from relwalk.training.contrast import Contrast
 from relwalk.training.likelihood import Likelihood
@@ -62,7 +66,9 @@ def train(
         graph = read_graph(graph)
     chosen = find_recipe(recipe, graph.name)
     kind = choose("model", model or chosen.model, MODELS)
-    settings = _settle(make_settings({"lr": kind.lr, **chosen.training}, training), "threads" in training, device)
+    settings = make_settings({"lr": kind.lr, **chosen.training}, training)
+    settings = _settle(settings, graph, "threads" in training, device)
+    _refuse_conflicts(settings, {**chosen.options, **(options or {})})
     record = RunRecord(
         recipe=recipe,
         graph=GraphRecord(
@@ -103,18 +109,20 @@ def resume(
     return _carry_on(record, graph, model, path, device, observer, resume=True, further=further)
 
 
-def _settle(settings: TrainingSettings, threads_given: bool, device: str) -> TrainingSettings:
-    """Decide now what the machine would decide: a resumed run must not decide otherwise."""
+def _settle(settings: TrainingSettings, graph: Graph, threads_given: bool, device: str) -> TrainingSettings:
+    """Decide now what the machine or the graph would decide: a resumed run must not decide otherwise."""
     settled: dict[str, Any] = {} if threads_given else {"threads": torch.get_num_threads()}
-    if settings.objective == "likelihood" and settings.precision == "auto":
-        settled["precision"] = str(choose_precision("auto", torch.device(device))).removeprefix("torch.")
+    if settings.objective == "likelihood":
+        settled["candidates_per_step"] = choose_candidates(settings.candidates_per_step, len(graph.entities))
+        if settings.precision == "auto":
+            settled["precision"] = str(choose_precision("auto", torch.device(device))).removeprefix("torch.")
     return settings.model_copy(update=settled)
 
 
 def make_settings(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> TrainingSettings:
     """Training settings from a recipe and what was said; a batch size and a number of batches replace each other."""
     merged = {**defaults, **given}
-    _refuse_idle(str(merged.get("objective", "likelihood")), given)
+    _refuse_idle(merged, given)
     if given.get("batch_size") is not None and given.get("batches") is None:
         merged["batches"] = None
     if given.get("batches") is not None and given.get("batch_size") is None:
@@ -123,15 +131,52 @@ def make_settings(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> Trai
 
 
 SAMPLING = ("sampler", "negatives", "avoid_known", "eta")  # say how false triples are drawn and used
-SUMMING = ("label_smoothing", "precision")  # say how the sum over all entities is made
+SUMMING = (  # say how the sum over all entities is made, and what is asked
+    "label_smoothing",
+    "precision",
+    "entity_dropout",
+    "query_dropout",
+    "relation_weight",
+    "candidates_per_step",
+)
+PLATEAU = ("plateau_factor", "plateau_patience")
 
 
-def _refuse_idle(objective: str, given: Mapping[str, Any]) -> None:
-    """An option that would do nothing under the objective is a mistake, not a detail."""
-    idle = [name for name in (SAMPLING if objective == "likelihood" else SUMMING) if given.get(name) is not None]
-    if idle:
-        cure = "Say --objective softmax" if objective == "likelihood" else "Say --objective likelihood"
-        raise RelWalkError(f"{idle[0]} means nothing to the objective {objective}. {cure}, or leave it out.")
+def _refuse_idle(settings: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """An option that would do nothing beside the others is a mistake, not a detail."""
+    likelihood = settings.get("objective", "likelihood") == "likelihood"
+    objective = settings.get("objective", "likelihood")
+    for name in SAMPLING if likelihood else SUMMING:
+        if given.get(name) is not None:
+            cure = "Say --objective softmax" if likelihood else "Say --objective likelihood"
+            raise RelWalkError(f"{name} means nothing to the objective {objective}. {cure}, or leave it out.")
+    for name in PLATEAU:
+        if given.get(name) is not None and settings.get("schedule") != "plateau":
+            raise RelWalkError(f"{name} means nothing without a plateau. Say --schedule plateau, or leave it out.")
+
+
+def _refuse_conflicts(settings: TrainingSettings, options: Mapping[str, Any]) -> None:
+    """What cannot work together is said before anything is written."""
+    if options.get("reciprocal") and settings.objective != "likelihood":
+        raise RelWalkError(
+            f"reciprocal relations need the objective likelihood; found {settings.objective}. Leave one of them out."
+        )
+    if settings.average_from is not None and settings.average_from > settings.epochs:
+        raise RelWalkError(
+            f"average_from is {settings.average_from}, after the last of {settings.epochs} epochs. Lower it."
+        )
+    if not settings.candidates_per_step:
+        return
+    if settings.label_smoothing:
+        raise RelWalkError(
+            "label_smoothing spreads answers over all entities, which a step with sampled candidates does not see. "
+            "Leave it out, or say --candidates-per-step 0."
+        )
+    if settings.optimizer == "adam":
+        raise RelWalkError(
+            "adam moves every entity at every step, which sampled candidates are there to avoid. "
+            "Say --optimizer adagrad or rowwise-adagrad, or --candidates-per-step 0."
+        )
 
 
 def _carry_on(
@@ -151,7 +196,7 @@ def _carry_on(
         model.to(device),
         make_task(graph, settings, device),
         settings,
-        validate=_validation_mrr(graph),
+        validate=_validation_mrr(graph, settings),
         checkpoint=_checkpoint_into(path) if path is not None else None,
         observer=observer,
     )
@@ -178,11 +223,32 @@ def make_task(graph: Graph, settings: TrainingSettings, device: str = "cpu") -> 
     return Likelihood(graph, settings, device) if settings.objective == "likelihood" else Contrast(graph, settings)
 
 
-def _validation_mrr(graph: Graph) -> Any:
+VALIDATION_SHARE = 0.05  # of the products of training that its validations may cost
+VALIDATION_LEAST = 1000  # triples that are ranked in any case
+
+
+def _validation_mrr(graph: Graph, settings: TrainingSettings) -> Any:
     """Filtered MRR over all entities on valid; nothing to select by when there is no valid."""
     if len(graph.valid) == 0:
         return None
-    return lambda model: rank(model, graph, "valid").mrr
+    triples = _validation_triples(graph, settings)
+    return lambda model: rank(model, graph, "valid", triples=triples).mrr
+
+
+def _validation_triples(graph: Graph, settings: TrainingSettings) -> Ints:
+    """All of valid, or as many triples, always the same, as can be ranked in a small part of the training's time.
+
+    Likelihood makes three products of questions x candidates, ranking one of 2 x triples x entities.
+    """
+    if settings.objective != "likelihood":
+        return graph.valid
+    questions = sum(len(graph.known_in_train[side].keys) for side in SIDES)
+    products = 3.0 * questions * (settings.candidates_per_step or len(graph.entities)) * settings.validate_every
+    most = max(VALIDATION_LEAST, int(VALIDATION_SHARE * products / (2 * len(graph.entities))))
+    if len(graph.valid) <= most:
+        return graph.valid
+    order = np.random.default_rng(settings.seed).permutation(len(graph.valid))
+    return graph.valid[np.sort(order[:most])]
 
 
 def _checkpoint_into(path: Path) -> Any:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from relwalk.errors import RefusedOverwrite, choose
 from relwalk.files import write_atomically
+from relwalk.models import Reciprocal
 from relwalk.run import Run
 
 Arrays = dict[str, NDArray[Any]]
@@ -33,13 +34,19 @@ def export(run: Run, out: Path | str, format: str, *, force: bool = False) -> li
 
 
 def weights(run: Run) -> Arrays:
-    """Every weight of the model by name; `entity` is (entities, dim). RelWalk's R1 and R2 are always both there."""
-    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in run.model.state_dict().items()}
+    """Every weight of the model by name; `entity` is (entities, dim). RelWalk's R1 and R2 are always both there, and
+    the weights of reciprocal relations as `<name>_inverse`."""
+    model = run.model.base if isinstance(run.model, Reciprocal) else run.model
+    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in model.state_dict().items()}
     for name in ("R1", "R2"):
-        if hasattr(run.model, name):
-            arrays[name] = getattr(run.model, name).detach().cpu().numpy()
+        if hasattr(model, name):
+            arrays[name] = getattr(model, name).detach().cpu().numpy()
     arrays.pop("free_R1", None)
-    return arrays
+    if model is run.model:
+        return arrays
+    count = len(run.graph.relations)
+    inverse = {f"{name}_inverse": array[count:] for name, array in arrays.items() if name != "entity"}
+    return {name: array if name == "entity" else array[:count] for name, array in arrays.items()} | inverse
 
 
 def npz(run: Run, out: Path) -> dict[Path, bytes]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from relwalk.models.grouped import project
 from relwalk.models.orthogonal import defect, start
 from relwalk.training.rotations import POLISH_EVERY, OrthogonalAdagrad
 
@@ -64,3 +65,64 @@ def test_a_gradient_that_leads_nowhere_on_the_group_moves_nothing() -> None:
     matrices.grad = 3 * before
     OrthogonalAdagrad([matrices], lr=0.3).step()
     torch.testing.assert_close(matrices.detach(), before, rtol=0, atol=1e-3)
+
+
+def step_by_rows(matrices: torch.nn.Parameter, rows, slopes, relations, transposed: bool, lr: float) -> None:
+    """One step down the gradient of Σ slopes · project(rows)."""
+    optimizer = OrthogonalAdagrad([matrices], lr=lr)
+    (slopes * project(rows, matrices, relations, transposed=transposed)).sum().backward()
+    assert matrices.grad is None  # no d x d gradient was made
+    optimizer.step()
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("count", [1, 3, 7, 40], ids=lambda c: f"{c} rows")
+def test_a_few_rows_and_a_whole_gradient_make_the_same_rotation(count: int, transposed: bool) -> None:
+    dim, lr = 32, 0.01
+    generator = torch.Generator().manual_seed(count)
+    first = start("rotations", 3, dim, generator)
+    rows, slopes = (torch.randn(count, dim, generator=generator) for _ in range(2))
+    relations = torch.tensor([0, 2])[torch.randint(0, 2, (count,), generator=generator)]
+    by_rows, by_gradient = torch.nn.Parameter(first.clone()), torch.nn.Parameter(first.clone())
+    step_by_rows(by_rows, rows, slopes, relations, transposed, lr)
+
+    optimizer = OrthogonalAdagrad([by_gradient], lr=lr)
+    chosen = first[relations].mT if transposed else first[relations]
+    outer = torch.einsum("bi,bj->bij", rows, slopes)
+    by_gradient.grad = torch.zeros_like(first).index_add_(0, relations, outer.mT if transposed else outer)
+    optimizer.step()
+    assert chosen.shape == outer.shape
+    moved = (by_gradient - first).norm()
+    assert (by_rows - by_gradient).norm() < 1e-3 * moved  # Cayley and exponential differ at third order
+    assert torch.equal(by_rows[1], first[1])
+
+
+def test_a_step_by_few_rows_is_cayleys() -> None:
+    dim = 16
+    generator = torch.Generator().manual_seed(5)
+    first = start("rotations", 1, dim, generator)
+    matrices = torch.nn.Parameter(first.clone())
+    rows, slopes = (torch.randn(2, dim, generator=generator) for _ in range(2))
+    step_by_rows(matrices, rows, slopes, torch.tensor([0, 0]), False, 0.1)
+    A = first[0].double().T @ (rows.double().T @ slopes.double())
+    A = (A - A.T) / 2
+    A *= min(0.1 * dim**0.5, 1.0) / A.norm()
+    eye = torch.eye(dim, dtype=torch.float64)
+    expected = first[0].double() @ torch.linalg.solve(eye + A / 2, eye - A / 2)
+    torch.testing.assert_close(matrices[0].detach().double(), expected, rtol=0, atol=3e-6)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_steps_by_rows_stay_orthogonal(size: float) -> None:
+    generator = torch.Generator().manual_seed(6)
+    matrices = torch.nn.Parameter(start("signs", 20, 24, generator))
+    component = torch.linalg.det(matrices.detach()).sign()
+    optimizer = OrthogonalAdagrad([matrices], lr=1.0)
+    for _ in range(5 * POLISH_EVERY):
+        optimizer.zero_grad()
+        relations = torch.randint(0, 20, (60,), generator=generator)
+        rows, slopes = torch.randn(60, 24, generator=generator), size * torch.randn(60, 24, generator=generator)
+        (slopes * project(rows, matrices, relations)).sum().backward()
+        optimizer.step()
+        assert worst(matrices) < 1e-5
+    assert torch.equal(torch.linalg.det(matrices.detach()).sign(), component)

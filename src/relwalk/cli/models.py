@@ -22,6 +22,9 @@ def train(
     orthogonality: Annotated[str | None, typer.Option(help="exact, or soft: the paper's penalty.")] = None,
     lambda1: Annotated[float | None, typer.Option(help="Weight of ||R1ᵀR1 - I||² (soft).")] = None,
     lambda2: Annotated[float | None, typer.Option(help="Weight of ||R2ᵀR2 - I||² (soft).")] = None,
+    reciprocal: Annotated[
+        bool | None, typer.Option("--reciprocal", help="Ask for heads by an inverse of each relation (likelihood).")
+    ] = None,
     start: Annotated[str | None, typer.Option(help="Where the matrices start: signs, rotations, identity.")] = None,
     objective: Annotated[str | None, typer.Option(help="likelihood, margin, hardest, mean or softmax.")] = None,
     sampler: Annotated[str | None, typer.Option(help="Negatives: uniform, bernoulli or argument.")] = None,
@@ -32,16 +35,38 @@ def train(
     eta: Annotated[float | None, typer.Option(help="Likelihood ratio asked for: the margin is 2d log(eta).")] = None,
     margin: Annotated[float | None, typer.Option(help="The margin itself, instead of --eta.")] = None,
     l2: Annotated[float | None, typer.Option(help="Weight of the squared norms of the entities.")] = None,
+    n3: Annotated[float | None, typer.Option(help="Weight of the cubed coordinates of the entities (N3).")] = None,
     label_smoothing: Annotated[
         float | None, typer.Option(help="Share of an answer spread over all entities (likelihood).")
+    ] = None,
+    entity_dropout: Annotated[
+        float | None, typer.Option(help="Dropout on the entity a question is about (likelihood).")
+    ] = None,
+    query_dropout: Annotated[float | None, typer.Option(help="Dropout on the question itself (likelihood).")] = None,
+    relation_weight: Annotated[
+        float | None, typer.Option(help="Weight of -log p(R | h, t) beside the answers (likelihood).")
+    ] = None,
+    candidates_per_step: Annotated[
+        int | None,
+        typer.Option(help="Entities drawn for the sum of a step; 0: all; else by size (likelihood)."),
     ] = None,
     precision: Annotated[
         str | None, typer.Option(help="Of the products: auto, float32 or bfloat16 (likelihood).")
     ] = None,
-    optimizer: Annotated[str | None, typer.Option(help="sgd, adagrad or adam.")] = None,
+    optimizer: Annotated[str | None, typer.Option(help="sgd, adagrad, rowwise-adagrad or adam.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate of the entities.")] = None,
     relation_lr: Annotated[
         float | None, typer.Option(help="Learning rate of the relations (exact: of their rotations).")
+    ] = None,
+    clip: Annotated[float | None, typer.Option(help="Longest gradient of all free weights together.")] = None,
+    schedule: Annotated[
+        str | None, typer.Option(help="How the rates fall: constant, linear, cosine or plateau.")
+    ] = None,
+    warmup: Annotated[float | None, typer.Option(help="Epochs over which the rates rise from 0.")] = None,
+    plateau_factor: Annotated[float | None, typer.Option(help="What a plateau multiplies the rates with.")] = None,
+    plateau_patience: Annotated[int | None, typer.Option(help="Validations without gain that make a plateau.")] = None,
+    average_from: Annotated[
+        int | None, typer.Option(help="Epoch from which the weights of all epochs are averaged.")
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training triples, at most.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Questions (likelihood) or true triples a step.")] = None,
@@ -77,6 +102,7 @@ def train(
         "lambda1": lambda1,
         "lambda2": lambda2,
         "start_from": start,
+        "reciprocal": reciprocal,
     }
     training = {
         "objective": objective,
@@ -85,11 +111,22 @@ def train(
         "avoid_known": avoid_known,
         "eta": eta,
         "l2": l2,
+        "n3": n3,
         "label_smoothing": label_smoothing,
+        "entity_dropout": entity_dropout,
+        "query_dropout": query_dropout,
+        "relation_weight": relation_weight,
+        "candidates_per_step": candidates_per_step,
         "precision": precision,
         "optimizer": optimizer,
         "lr": lr,
         "relation_lr": relation_lr,
+        "clip": clip,
+        "schedule": schedule,
+        "warmup": warmup,
+        "plateau_factor": plateau_factor,
+        "plateau_patience": plateau_patience,
+        "average_from": average_from,
         "epochs": epochs,
         "batch_size": batch_size,
         "batches": batches,
@@ -102,6 +139,7 @@ def train(
     with console.settings_errors():
         given = _given(training)
         settings = experiment.make_settings(chosen.training, given)
+        _say_candidates(settings, loaded)
         path = out or Path("runs") / loaded.name
         with console.training_observer(settings.epochs) as observer:
             run = experiment.train(
@@ -216,6 +254,19 @@ def export(
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _say_candidates(settings: Any, graph: Any) -> None:
+    from relwalk.training.candidates import choose_candidates
+
+    if settings.objective != "likelihood":
+        return
+    drawn = choose_candidates(settings.candidates_per_step, len(graph.entities))
+    if drawn:
+        console.note(
+            f"each step draws {drawn:,} of {len(graph.entities):,} entities, weighted to stand for all "
+            "(--candidates-per-step 0 takes all of them)"
+        )
 
 
 def _eta_of(margin: float, eta: float | None, dim: int) -> float:

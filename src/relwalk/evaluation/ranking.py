@@ -33,6 +33,7 @@ def rank(
     *,
     filtered: bool = True,
     candidates: CandidateRule = "all",
+    triples: Ints | None = None,
     block: int = BLOCK,
 ) -> RankingResult:
     """Rank the true head and the true tail of every triple of a split.
@@ -40,8 +41,9 @@ def rank(
     `candidates`: "all" entities, those of the relation's "argument" in train, valid and test (the paper's rule,
     which lets the test set into the candidates), or the same from train alone ("argument-train"). A true answer
     that the list does not hold competes with it all the same. `filtered` leaves out the other known answers.
+    `triples` are the ones of the split to rank, when not all.
     """
-    triples = graph.split(split)
+    triples = graph.split(split) if triples is None else triples
     if len(triples) == 0:
         raise GraphError(f"graph {graph.name!r} has no {split} triples to rank. Give it a {split} split.")
     lists = choose("candidate rule", candidates, _candidate_rules(graph))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
@@ -30,10 +31,28 @@ class Scorer(nn.Module, ABC):
     def __init__(self, entities: int, relations: int, dim: int) -> None:
         super().__init__()
         self.entities, self.relations, self.dim = entities, relations, dim
+        self._table: Tensor | None = None
+
+    @property
+    def table(self) -> Tensor:
+        """The vectors of all entities, or those that `using` put in their place.  # (entities, dim)"""
+        return self.entity if self._table is None else self._table
+
+    @contextmanager
+    def using(self, table: Tensor) -> Iterator[None]:
+        """Within, these are all the entities there are, and each is known by its row here.
+
+        A step that concerns a few thousand of a million entities costs what those few cost, in any model.
+        """
+        before, self._table = self._table, table
+        try:
+            yield
+        finally:
+            self._table = before
 
     def vectors(self, entities: Tensor) -> Tensor:
         """The vectors of entities. Unlike `entity[...]`, its gradient adds up in the same order every time."""
-        return F.embedding(entities, self.entity)  # (*entities.shape, dim)
+        return F.embedding(entities, self.table)  # (*entities.shape, dim)
 
     @abstractmethod
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
@@ -65,6 +84,10 @@ class Scorer(nn.Module, ABC):
         """log p(R | h, t) over all relations, with a prior p(R), uniform unless given.  # (batch, relations)"""
         scores = self.scale * self.score_relations(heads, tails)
         return torch.log_softmax(scores if prior is None else scores + prior.log(), dim=-1)
+
+    def cubes(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        """Σ |x|³ over the coordinates of heads and tails, and of relations that are vectors: the N3 norm."""
+        return self.vectors(heads).abs().pow(3).sum() + self.vectors(tails).abs().pow(3).sum()
 
     def penalty(self, relations: Tensor) -> Tensor:
         """What the model adds to the loss of a step that touched these (distinct) relations."""
@@ -109,7 +132,7 @@ class ProductScorer(Scorer, ABC):
         return self._answer(self.head_queries(relations, tails), candidates)
 
     def _answer(self, queries: Queries, candidates: Tensor | None) -> Tensor:
-        e = self.entity if candidates is None else self.vectors(candidates)  # (n, dim) or (batch, n, dim)
+        e = self.table if candidates is None else self.vectors(candidates)  # (n, dim) or (batch, n, dim)
         q = queries.vectors  # (batch, dim)
         bias = queries.bias(e) if queries.bias is not None else q.new_zeros(())
         if e.dim() == 2:

@@ -30,3 +30,6 @@ class DistMult(ProductScorer):
 
     def head_queries(self, relations: Tensor, tails: Tensor) -> Queries:
         return Queries(self.vectors(tails) * F.embedding(relations, self.relation))  # (batch, dim)
+
+    def cubes(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        return super().cubes(heads, relations, tails) + F.embedding(relations, self.relation).abs().pow(3).sum()

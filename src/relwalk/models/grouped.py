@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+
+class Factors(NamedTuple):
+    """What a batch asks of orthogonal matrices R: RᵀG = Σ over the rows of R's relation of turnedᵀ rows.
+
+    G itself, d x d for each relation, is never made: a batch has a few rows for each of many relations.
+    """
+
+    turned: Tensor  # (batch, dim)
+    rows: Tensor  # (batch, dim)
+    relations: Tensor  # (batch,)
+
+
+def collect_factors(matrices: Tensor) -> list[Factors]:
+    """From now on `project` leaves the gradient of these matrices here, as factors, and none in `matrices.grad`."""
+    collected: list[Factors] = []
+    matrices.factors = collected  # type: ignore[attr-defined]
+    return collected
 
 
 class Groups:
@@ -38,29 +56,37 @@ class _Project(torch.autograd.Function):
     """One product per relation, forward and backward.
 
     Autograd through `matrices[relations]` would gather a d x d matrix per row, and through
-    `matrices[relation]` in a loop would allocate a gradient of the whole stack per relation.
+    `matrices[relation]` in a loop would allocate a gradient of the whole stack per relation. Of orthogonal matrices
+    whose optimiser asked for it, the gradient is kept as factors, which cost nothing: forward y = x R gives
+    RᵀG = yᵀ(slope of y), and y = x Rᵀ gives RᵀG = (slope of x)ᵀ x.
     """
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, matrices: Tensor, relations: Tensor, transposed: bool) -> Tensor:
         groups = Groups(relations)
         ctx.groups, ctx.transposed = groups, transposed
-        ctx.save_for_backward(rows, matrices)
+        ctx.factors = getattr(matrices, "factors", None)
         rows = groups.sort(rows)
         projected = rows.new_empty(len(rows), matrices.shape[-1])
         for relation, part in groups:
             torch.mm(rows[part], matrices[relation].T if transposed else matrices[relation], out=projected[part])
+        ctx.save_for_backward(rows, matrices, projected, groups.sort(relations))
         return groups.unsort(projected)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        rows, matrices = ctx.saved_tensors
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
+        rows, matrices, projected, relations = ctx.saved_tensors  # sorted
         groups: Groups = ctx.groups
-        rows, grad = groups.sort(rows), groups.sort(grads[0])
-        to_rows, to_matrices = torch.empty_like(rows), torch.zeros_like(matrices)
+        grad, to_rows = groups.sort(grads[0]), torch.empty_like(rows)
+        for relation, part in groups:
+            torch.mm(grad[part], matrices[relation] if ctx.transposed else matrices[relation].T, out=to_rows[part])
+        if ctx.factors is not None:
+            turned, straight = (to_rows, rows) if ctx.transposed else (projected, grad)
+            ctx.factors.append(Factors(turned, straight, relations))
+            return groups.unsort(to_rows), None, None, None
+        to_matrices = torch.zeros_like(matrices)
         for relation, part in groups:
             left, right = (grad[part], rows[part]) if ctx.transposed else (rows[part], grad[part])
-            torch.mm(grad[part], matrices[relation] if ctx.transposed else matrices[relation].T, out=to_rows[part])
             torch.mm(left.T, right, out=to_matrices[relation])
         return groups.unsort(to_rows), to_matrices, None, None
 

@@ -133,7 +133,7 @@ class RelWalk(ProductScorer):
         return torch.stack(both)[place]
 
     def _log_mean_partition(self, c: Tensor) -> Tensor:
-        return torch.logsumexp((self.entity @ c.T).flatten(), 0) - math.log(len(c))
+        return torch.logsumexp((self.table @ c.T).flatten(), 0) - math.log(len(c))
 
     def log_prob(
         self, heads: Tensor, relations: Tensor, tails: Tensor, *, directions: int = 128, generator: torch.Generator

@@ -32,6 +32,9 @@ class TransE(ProductScorer):
     def head_queries(self, relations: Tensor, tails: Tensor) -> Queries:
         return _nearest_to(self.vectors(tails) - F.embedding(relations, self.relation))
 
+    def cubes(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        return super().cubes(heads, relations, tails) + F.embedding(relations, self.relation).abs().pow(3).sum()
+
 
 def _nearest_to(x: Tensor) -> Queries:
     """-||x - e||² for every entity e."""

@@ -1,4 +1,4 @@
-"""A training frozen after an epoch, in one safetensors file: weights, optimiser, best weights, history."""
+"""A training frozen after an epoch, in one safetensors file: weights, optimiser, best and averaged weights, history."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from relwalk.training.trainer import Epoch, Progress, Trainer
 def save_checkpoint(trainer: Trainer, path: Path) -> None:
     tensors = {f"model/{name}": tensor for name, tensor in trainer.model.state_dict().items()}
     tensors |= {f"best/{name}": tensor for name, tensor in (trainer.best or {}).items()}
+    tensors |= {f"average/{name}": tensor for name, tensor in trainer.average.mean.items()}
     tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer_tensors(trainer.optimizers).items()}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     metadata = {"progress": json.dumps(asdict(trainer.progress)), "digest": _digest(tensors)}
@@ -33,6 +34,7 @@ def restore_checkpoint(trainer: Trainer, path: Path) -> None:
     trainer.model.load_state_dict(_under("model", tensors))
     trainer.best = _under("best", tensors) or None
     restore_optimizers(trainer.optimizers, _under("optimizer", tensors))
+    trainer.average.mean, trainer.average.count = _under("average", tensors), progress.averaged
     trainer.progress = progress
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from relwalk.graph.graph import Graph
 from relwalk.models.base import Scorer
+from relwalk.training.decay import decay
 from relwalk.training.negatives import SAMPLERS
 from relwalk.training.objectives import OBJECTIVES
 from relwalk.training.settings import TrainingSettings
@@ -17,6 +18,8 @@ from relwalk.training.settings import TrainingSettings
 
 class Contrast:
     """One epoch: every true triple once, in random order, each against its own negatives."""
+
+    sparse = False
 
     def __init__(self, graph: Graph, settings: TrainingSettings) -> None:
         self.positives = torch.from_numpy(graph.train.astype(np.int64))
@@ -44,7 +47,8 @@ class Contrast:
             triples, others = batch[rows].to(device), negatives.entities[rows].to(device)
             true = triples[:, 2 if side == "tail" else 0].unsqueeze(1)
             total = total + self._contrast(model, triples, torch.cat([true, others], dim=1), side)
-        return total + self._decay(model, batch.to(device)) + model.penalty(torch.unique(batch[:, 1]).to(device))
+        held = decay(model, self.settings, *batch.to(device).unbind(1))
+        return total + held + model.penalty(torch.unique(batch[:, 1]).to(device))
 
     def _contrast(self, model: Scorer, triples: Tensor, candidates: Tensor, side: str) -> Tensor:
         """The objective of triples against candidates (rows, 1 + count) of one side, the true one first."""
@@ -61,12 +65,6 @@ class Contrast:
     def _objective(self, model: Scorer, scores: Tensor) -> Tensor:
         margin = self.settings.margin(model.scale)
         return self.objective.loss(scores[:, 0], scores[:, 1:], model.scale, margin).sum()
-
-    def _decay(self, model: Scorer, batch: Tensor) -> Tensor:
-        """l2 (||h||² + ||t||²) of every triple, in units of log-probability: frequent entities are held more firmly."""
-        if not self.settings.l2:
-            return torch.zeros((), device=batch.device)
-        return 2 * self.settings.l2 * model.scale * model.vectors(batch[:, [0, 2]]).square().sum()
 
 
 def _score(model: Scorer, triples: Tensor, candidates: Tensor, side: str) -> Tensor:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from relwalk.errors import RelWalkError
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Lists
 from relwalk.models.base import ProductScorer, Queries, Scorer
+from relwalk.training.candidates import Draws, choose_candidates
+from relwalk.training.decay import decay
 from relwalk.training.settings import TrainingSettings
 from relwalk.training.softmax import Targets, Workspace, choose_precision, softmax_loss
+
+RELATION_PAIRS = 256  # pairs (h, t) of a step whose relation is asked as well
+RELATION_NUMBERS = 1 << 25  # held for that at most: pairs x relations x d
 
 
 class Questions(NamedTuple):
@@ -24,12 +32,22 @@ class Questions(NamedTuple):
     relations: Tensor  # (rows,)
     targets: Targets
 
+    def triples(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Heads, relations and tails of every answered question.  # (pairs,) each"""
+        given, relations, answers = (
+            self.given[self.targets.rows],
+            self.relations[self.targets.rows],
+            self.targets.columns,
+        )
+        return (given, relations, answers) if self.tail_asked else (answers, relations, given)
+
 
 class Likelihood:
     """One epoch: every distinct (h, R, ?) and (?, R, t) of train once, in random order, with all its answers.
 
     The gradient is that of every distinct triple in both directions, at the cost of far fewer rows
-    (FB15k-237: 544,230 become 149,689).
+    (FB15k-237: 544,230 become 149,689). Of a large graph a step takes the entities it is about and a sample of the
+    others, as if there were no more (`Scorer.using`): its cost does not depend on how many there are.
     """
 
     def __init__(self, graph: Graph, settings: TrainingSettings, device: str = "cpu") -> None:
@@ -44,6 +62,13 @@ class Likelihood:
         )
         self.batch_size = settings.batch_size or -(-len(keys) // (settings.batches or 1))
         self.workspace = Workspace(choose_precision(settings.precision, self.device))
+        self.candidates = choose_candidates(settings.candidates_per_step, len(graph.entities))
+        self.draws = Draws.of(self.answers.values, len(graph.entities)) if self.candidates else None
+        self.place = np.zeros(len(graph.entities) if self.candidates else 0, np.int64)  # of an entity in a step's table
+
+    @property
+    def sparse(self) -> bool:
+        return self.draws is not None
 
     def __len__(self) -> int:
         return -(-len(self.given) // self.batch_size)
@@ -69,31 +94,84 @@ class Likelihood:
 
     def loss(self, model: Scorer, batch: list[Questions], generator: torch.Generator) -> Tensor:
         """-log p of every answer, summed, plus weight decay and what the model itself asks for."""
-        total = self._decay(model, batch) + model.penalty(torch.unique(torch.cat([q.relations for q in batch])))
+        batch = [questions for questions in batch if len(questions.given)]
+        if self.draws is None:
+            return self._loss(model, batch, generator, None)
+        drawn = self.draws.draw(self.candidates, generator)
+        entities, batch = self._renumbered(drawn.entities.numpy(), batch)
+        table = F.embedding(entities, model.entity, sparse=True)
+        with model.using(table):
+            return self._loss(model, batch, generator, drawn.log_weights.to(self.device))
+
+    def _renumbered(
+        self, drawn: np.ndarray[tuple[int], np.dtype[np.int64]], batch: list[Questions]
+    ) -> tuple[Tensor, list[Questions]]:
+        """The entities of a step, those drawn first, and the batch in terms of their places."""
+        asked = np.unique(np.concatenate([ids.cpu().numpy() for q in batch for ids in (q.given, q.targets.columns)]))
+        entities = np.concatenate([drawn, np.setdiff1d(asked, drawn, assume_unique=True)])
+        self.place[entities] = np.arange(len(entities))
+
+        def local(ids: Tensor) -> Tensor:
+            return self._tensor(self.place[ids.cpu().numpy()])
+
+        questions = [
+            q._replace(given=local(q.given), targets=q.targets._replace(columns=local(q.targets.columns)))
+            for q in batch
+        ]
+        return self._tensor(entities), questions
+
+    def _loss(
+        self, model: Scorer, batch: list[Questions], generator: torch.Generator, log_weights: Tensor | None
+    ) -> Tensor:
+        heads, relations, tails = (torch.cat(parts) for parts in zip(*(q.triples() for q in batch), strict=True))
+        total = decay(model, self.settings, heads, relations, tails) + model.penalty(torch.unique(relations))
+        if self.settings.relation_weight:
+            total = total + self._relations(model, heads, relations, tails, generator)
         if not isinstance(model, ProductScorer):
-            return total + sum(self._unfused(model, questions) for questions in batch if len(questions.given))
-        asked = [(_queries(model, questions), questions.targets) for questions in batch if len(questions.given)]
+            self._refuse(model, log_weights is not None or self.settings.entity_dropout or self.settings.query_dropout)
+            return total + sum(self._unfused(_log_prob(model, questions), questions.targets) for questions in batch)
+        asked = [(self._queries(model, questions, generator), questions.targets) for questions in batch]
         if any(queries.own_bias for queries, _ in asked):
-            return total + sum(self._unfused(model, questions) for questions in batch if len(questions.given))
+            self._refuse(model, log_weights is not None)
+            return total + sum(self._unfused(_log_softmax(model, queries), targets) for queries, targets in asked)
         for queries, targets in _joined(asked):
-            bias = model.scale * queries.bias(model.entity) if queries.bias is not None else None
+            bias = model.scale * queries.bias(model.table) if queries.bias is not None else None
             total = total + softmax_loss(
                 model.scale * queries.vectors,
-                model.entity,
+                model.table,
                 bias,
                 targets,
                 self.workspace,
                 smoothing=self.settings.label_smoothing,
+                log_weights=log_weights,
             )
         return total
 
-    def _unfused(self, model: Scorer, questions: Questions) -> Tensor:
+    def _queries(self, model: ProductScorer, questions: Questions, generator: torch.Generator) -> Queries:
+        """The questions as vectors, with dropout on the given entities and on the vectors themselves."""
+        given, rate = questions.given, self.settings.entity_dropout
+        dropped = _drop(model.vectors(given), rate, generator) if rate else None
+        with model.using(dropped) if dropped is not None else nullcontext():
+            given = torch.arange(len(given), device=given.device) if dropped is not None else given
+            if questions.tail_asked:
+                queries = model.tail_queries(given, questions.relations)
+            else:
+                queries = model.head_queries(questions.relations, given)
+        if not self.settings.query_dropout:
+            return queries
+        return queries._replace(vectors=_drop(queries.vectors, self.settings.query_dropout, generator))
+
+    def _refuse(self, model: Scorer, asked: object) -> None:
+        if asked:
+            raise RelWalkError(
+                f"dropout and sampled candidates need questions that are vectors with one bias for all, which "
+                f"{type(model).__name__} as it is set does not have. Leave dropout out and say --candidates-per-step 0"
+                + (", or --orthogonality exact." if isinstance(model, ProductScorer) else ".")
+            )
+
+    def _unfused(self, log_prob: Tensor, targets: Targets) -> Tensor:
         """The same loss by autograd, for models whose scores are not one product with a shared bias."""
-        if questions.tail_asked:
-            log_prob = model.log_prob_tails(questions.given, questions.relations)
-        else:
-            log_prob = model.log_prob_heads(questions.relations, questions.given)
-        rows, columns, weights = questions.targets
+        rows, columns, weights = targets
         hits = -(weights * log_prob[rows, columns]).sum()
         if not self.settings.label_smoothing:
             return hits
@@ -101,18 +179,32 @@ class Likelihood:
         spread = -(totals * log_prob.mean(-1)).sum()
         return (1 - self.settings.label_smoothing) * hits + self.settings.label_smoothing * spread
 
-    def _decay(self, model: Scorer, batch: list[Questions]) -> Tensor:
-        """l2 (||h||² + ||t||²) of every answered question, in units of log-probability (divided by d for RelWalk)."""
-        if not self.settings.l2:
-            return torch.zeros((), device=self.device)
-        ends = [end for q in batch for end in (q.given[q.targets.rows], q.targets.columns)]
-        return 2 * self.settings.l2 * model.scale * model.vectors(torch.cat(ends)).square().sum()
+    def _relations(
+        self, model: Scorer, heads: Tensor, relations: Tensor, tails: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        """-log p(R | h, t) of the step's triples, estimated from some of them: each costs relations x d²."""
+        most = max(1, min(RELATION_PAIRS, RELATION_NUMBERS // (model.relations * model.dim)))
+        some = torch.randperm(len(heads), generator=generator)[:most].to(heads.device)
+        log_prob = model.log_prob_relations(heads[some], tails[some])
+        told = log_prob.gather(1, relations[some].unsqueeze(1)).sum()
+        return -self.settings.relation_weight * len(heads) / len(some) * told
 
 
-def _queries(model: ProductScorer, questions: Questions) -> Queries:
+def _log_prob(model: Scorer, questions: Questions) -> Tensor:
     if questions.tail_asked:
-        return model.tail_queries(questions.given, questions.relations)
-    return model.head_queries(questions.relations, questions.given)
+        return model.log_prob_tails(questions.given, questions.relations)
+    return model.log_prob_heads(questions.relations, questions.given)
+
+
+def _log_softmax(model: Scorer, queries: Queries) -> Tensor:
+    assert queries.bias is not None
+    scores = queries.vectors @ model.table.T + queries.bias(model.table)
+    return torch.log_softmax(model.scale * scores, dim=-1)
+
+
+def _drop(x: Tensor, rate: float, generator: torch.Generator) -> Tensor:
+    kept = torch.rand(x.shape, generator=generator).to(x.device) >= rate
+    return x * kept / (1 - rate)
 
 
 def _joined(asked: list[tuple[Queries, Targets]]) -> list[tuple[Queries, Targets]]:

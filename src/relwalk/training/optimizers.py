@@ -8,26 +8,32 @@ import torch
 from torch import Tensor
 
 from relwalk.models.base import Scorer
+from relwalk.training.adagrad import RowAdagrad, RowwiseAdagrad
 from relwalk.training.rotations import OrthogonalAdagrad
 from relwalk.training.settings import TrainingSettings
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
     "adagrad": torch.optim.Adagrad,
+    "rowwise-adagrad": RowwiseAdagrad,
     "adam": torch.optim.Adam,
 }
 ROTATION_LR = 0.3  # relation_lr of orthogonal matrices when none is given
 
 
-def build_optimizers(model: Scorer, settings: TrainingSettings) -> list[torch.optim.Optimizer]:
-    """One optimiser for all free weights, and one that keeps the orthogonal ones orthogonal."""
+def build_optimizers(model: Scorer, settings: TrainingSettings, *, sparse: bool = False) -> list[torch.optim.Optimizer]:
+    """One optimiser for all free weights, and one that keeps the orthogonal ones orthogonal.
+
+    With `sparse`, the gradient of the entities names only the rows it is about, and only those are stepped.
+    """
     orthogonal = model.orthogonal()
     apart = {id(weights) for weights in (model.entity, *orthogonal)}
     free = [weights for weights in model.parameters() if id(weights) not in apart]
     groups: list[dict[str, object]] = [{"params": [model.entity], "lr": settings.lr}]
     if free:
         groups.append({"params": free, "lr": settings.relation_lr or settings.lr})
-    optimizers = [OPTIMIZERS[settings.optimizer](groups, fused=model.entity.device.type == "cpu")]
+    kind = RowAdagrad if sparse and settings.optimizer == "adagrad" else OPTIMIZERS[settings.optimizer]
+    optimizers = [kind(groups, fused=model.entity.device.type == "cpu" and not sparse)]
     if orthogonal:
         optimizers.append(OrthogonalAdagrad(orthogonal, lr=settings.relation_lr or ROTATION_LR))
     return optimizers

@@ -25,13 +25,28 @@ class TrainingSettings(BaseModel):
     l2: float = Field(
         0.15, ge=0, description="weight of ||h||² + ||t||² of the triples of a step, divided by d for RelWalk"
     )
+    n3: float = Field(0.0, ge=0, description="weight of Σ|h|³ + Σ|t|³ (and |r|³), divided by d^1.5 for RelWalk")
 
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="share of an answer spread over all (likelihood)")
+    entity_dropout: float = Field(0.0, ge=0, lt=1, description="share of the given entity's coordinates (likelihood)")
+    query_dropout: float = Field(0.0, ge=0, lt=1, description="share of the question's coordinates (likelihood)")
+    relation_weight: float = Field(0.0, ge=0, description="weight of -log p(R | h, t) beside the answers (likelihood)")
+    candidates_per_step: int | None = Field(
+        None, ge=0, description="entities drawn for the sum of a step (likelihood); 0: all; None: by the graph's size"
+    )
     precision: Literal["auto", "float32", "bfloat16"] = Field("auto", description="of the products (likelihood)")
 
-    optimizer: Literal["sgd", "adagrad", "adam"] = "adagrad"
+    optimizer: Literal["sgd", "adagrad", "rowwise-adagrad", "adam"] = "adagrad"
     lr: float = Field(1.0, gt=0, description="learning rate of the entities")
     relation_lr: float | None = Field(None, gt=0, description="of the relations; None: 0.3 for rotations, else lr")
+    clip: float | None = Field(None, gt=0, description="longest gradient of all free weights together")
+    schedule: Literal["constant", "linear", "cosine", "plateau"] = Field(
+        "constant", description="how the rates fall: not, to 0 over all epochs, or when validation stops improving"
+    )
+    warmup: float = Field(0.0, ge=0, description="epochs over which the rates rise from 0")
+    plateau_factor: float = Field(0.5, gt=0, lt=1, description="what a plateau multiplies the rates with")
+    plateau_patience: int = Field(1, ge=1, description="validations without a better figure that make a plateau")
+    average_from: int | None = Field(None, ge=1, description="epoch from which the weights of all epochs are averaged")
 
     epochs: int = Field(100, ge=1)
     batch_size: int | None = Field(

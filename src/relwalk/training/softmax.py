@@ -7,6 +7,13 @@ For questions q, entities E and a bias b, the loss of a row with targets T of to
 Autograd would keep several float32 matrices of rows x entities. Here the scores are made tile by tile, turned into
 exponentials while the tile is in cache, used at once for the gradient of q, and kept once, in a buffer that is used
 again at every step, for the gradient of E.
+
+The sum may be estimated from a sample S of the entities, drawn with replacement from probabilities π:
+
+    Ẑ = Σ_{t in T} exp(s_t) + Σ_{e in S, e not in T} w_e exp(s_e),      w_e = times e was drawn / (|S| π_e),
+
+whose mean over samples is the sum over all entities: a row's own answers are always there, each other entity counts
+for those it stands for. log Ẑ and its gradient are off by a term of order 1/|S|.
 """
 
 from __future__ import annotations
@@ -56,10 +63,15 @@ def softmax_loss(
     workspace: Workspace,
     *,
     smoothing: float = 0.0,
+    log_weights: Tensor | None = None,
 ) -> Tensor:
-    """The summed loss of all rows. With smoothing, that share of each target is spread over all entities."""
+    """The summed loss of all rows. With smoothing, that share of each target is spread over all entities.
+
+    With `log_weights`, the first rows of the table are the sample, drawn once each, with log w_e; the others are there
+    as targets only, and a row's targets must be distinct.
+    """
     bias = bias if bias is not None else torch.zeros(len(table), device=table.device)
-    loss: Tensor = _SoftmaxLoss.apply(queries, table, bias, targets, workspace, smoothing)  # type: ignore[no-untyped-call]
+    loss: Tensor = _SoftmaxLoss.apply(queries, table, bias, targets, workspace, smoothing, log_weights)  # type: ignore[no-untyped-call]
     return loss
 
 
@@ -68,35 +80,64 @@ class _SoftmaxLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, q: Tensor, e: Tensor, b: Tensor, targets: Targets, workspace: Workspace, smoothing: float
+        ctx: Any,
+        q: Tensor,
+        e: Tensor,
+        b: Tensor,
+        targets: Targets,
+        workspace: Workspace,
+        smoothing: float,
+        log_weights: Tensor | None,
     ) -> Tensor:
         rows, columns, share = targets
-        q_target, e_target = q[rows], e[columns]  # (pairs, dim)
-        hit = (q_target * e_target).sum(-1) + b[columns]  # (pairs,) the targets' scores
+        pairs = _Pairs(rows, q[rows], e[columns], b[columns], _missing(log_weights, columns))
         weight = q.new_zeros(len(q)).index_add_(0, rows, share)  # (rows,)
-        exponentials, log_z, slope_q, per_z = _exponentials(q, e, b, _shift(hit, rows, len(q)), weight, workspace)
-        loss = (weight * log_z).sum() - (share * hit).sum()
+        drawn, drawn_b = (e, b) if log_weights is None else (e[: len(log_weights)], b[: len(log_weights)] + log_weights)
+        exponentials, log_z, slope_q, per_z, lacking = _exponentials(q, drawn, drawn_b, pairs, weight, workspace)
+        loss = torch.where(weight > 0, weight * log_z, 0.0).sum() - (share * pairs.hit).sum()
 
-        slope_e = torch.empty_like(e)
-        slope_b = torch.empty_like(b)
+        slope_e = torch.empty_like(e) if log_weights is None else torch.zeros_like(e)
+        slope_b = torch.empty_like(b) if log_weights is None else torch.zeros_like(b)
         weighted = (q * per_z.unsqueeze(1)).to(workspace.dtype)
-        per_z = per_z.to(workspace.dtype)
-        for start, tile in zip(range(0, len(e), workspace.tile), exponentials, strict=True):
+        low_per_z = per_z.to(workspace.dtype)
+        for start, tile in zip(range(0, len(drawn), workspace.tile), exponentials, strict=True):
             part = slice(start, start + tile.shape[1])
             _mm(tile.T, weighted, slope_e[part])
-            slope_b[part] = tile.T @ per_z
+            slope_b[part] = tile.T @ low_per_z
         hits = share * (1 - smoothing)
-        slope_q.index_add_(0, rows, hits.unsqueeze(1) * e_target, alpha=-1)
-        slope_e.index_add_(0, columns, hits.unsqueeze(1) * q_target, alpha=-1)
+        if lacking is not None:
+            hits = hits - per_z[rows] * lacking
+        slope_q.index_add_(0, rows, hits.unsqueeze(1) * pairs.e, alpha=-1)
+        slope_e.index_add_(0, columns, hits.unsqueeze(1) * pairs.q, alpha=-1)
         slope_b.index_add_(0, columns, hits, alpha=-1)
         if smoothing:
-            loss = loss + _smooth(q, e, b, weight, (share * hit).sum(), smoothing, (slope_q, slope_e, slope_b))
+            loss = loss + _smooth(q, e, b, weight, (share * pairs.hit).sum(), smoothing, (slope_q, slope_e, slope_b))
         ctx.save_for_backward(slope_q, slope_e, slope_b)
         return loss
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        return (*(grads[0] * slope for slope in ctx.saved_tensors), None, None, None)
+        return (*(grads[0] * slope for slope in ctx.saved_tensors), None, None, None, None)
+
+
+class _Pairs:
+    """The targets of all rows, with their scores."""
+
+    def __init__(self, rows: Tensor, q: Tensor, e: Tensor, b: Tensor, missing: Tensor | None) -> None:
+        self.rows, self.q, self.e, self.missing = rows, q, e, missing  # q, e: (pairs, dim)
+        self.hit = (q * e).sum(-1) + b  # (pairs,)
+
+    def lacking(self, shift: Tensor) -> Tensor | None:
+        """What the sampled sum of a row lacks of each of its targets, negative where it has too much.  # (pairs,)"""
+        return None if self.missing is None else self.missing * (self.hit - shift[self.rows]).exp()
+
+
+def _missing(log_weights: Tensor | None, columns: Tensor) -> Tensor | None:
+    """1 - w of each target: it should count once, and was drawn with weight w, or not at all."""
+    if log_weights is None:
+        return None
+    weights = torch.cat([log_weights.exp(), log_weights.new_zeros(1)])
+    return 1 - weights[columns.clamp(max=len(log_weights))]
 
 
 def _shift(hit: Tensor, rows: Tensor, count: int) -> Tensor:
@@ -106,16 +147,23 @@ def _shift(hit: Tensor, rows: Tensor, count: int) -> Tensor:
 
 
 def _exponentials(
-    q: Tensor, e: Tensor, b: Tensor, shift: Tensor, weight: Tensor, workspace: Workspace
-) -> tuple[list[Tensor], Tensor, Tensor, Tensor]:
-    """exp(scores - shift) by tiles, log of the rows' sums, the slope of q without targets, weight / sum."""
+    q: Tensor, e: Tensor, b: Tensor, pairs: _Pairs, weight: Tensor, workspace: Workspace
+) -> tuple[list[Tensor], Tensor, Tensor, Tensor, Tensor | None]:
+    """exp(scores - shift) by tiles, log of the rows' sums, the slope of q without targets, weight / sum, and what the
+    tiles lack of each target."""
     tiles = workspace.tiles(len(q), len(e), q.device)
-    total, slope = _fill(tiles, q, e, b - 0.0, shift, workspace)
+    shift = _shift(pairs.hit, pairs.rows, len(q))
+    total, slope = _fill(tiles, q, e, b, shift, workspace)
     if not bool(total.isfinite().all()):  # an entity scores e^88 times a target: shift by the true maximum
-        shift = torch.stack([(torch.addmm(bb, q, ee.T)).amax(1) for ee, bb in _parts(e, b, workspace)]).amax(0)
+        best = [torch.addmm(bb, q, ee.T).amax(1) for ee, bb in _parts(e, b, workspace)]
+        shift = torch.stack([shift, *best]).amax(0)
         total, slope = _fill(tiles, q, e, b, shift, workspace)
+    lacking = pairs.lacking(shift)
+    if lacking is not None:
+        total = total.index_add(0, pairs.rows, lacking)
     per_z = torch.where(weight > 0, weight / total, 0.0)  # a row without targets asks for nothing
-    return tiles, shift + total.log(), torch.where(per_z.unsqueeze(1) > 0, slope * per_z.unsqueeze(1), 0.0), per_z
+    slope = torch.where(per_z.unsqueeze(1) > 0, slope * per_z.unsqueeze(1), 0.0)
+    return tiles, shift + total.log(), slope, per_z, lacking
 
 
 def _fill(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
@@ -17,13 +18,17 @@ from torch import Tensor
 
 from relwalk.errors import TrainingDiverged
 from relwalk.models.base import Scorer
+from relwalk.training.averaging import Average
 from relwalk.training.optimizers import build_optimizers
+from relwalk.training.schedule import rate_factor
 from relwalk.training.settings import TrainingSettings
 
 
 class Task(Protocol):
-    """What is learned from: batches, and the loss of a batch."""
+    """What is learned from: batches, and the loss of a batch. With `sparse`, a step touches few of the entities."""
 
+    @property
+    def sparse(self) -> bool: ...
     def __len__(self) -> int: ...
     def batches(self, generator: torch.Generator) -> Iterator[Any]: ...
     def loss(self, model: Scorer, batch: Any, generator: torch.Generator) -> Tensor: ...
@@ -51,6 +56,8 @@ class Progress:
     best_metric: float | None = None
     best_epoch: int = 0
     validations_without_gain: int = 0
+    rate_drops: int = 0  # plateaus met
+    averaged: int = 0  # epochs in the mean of the weights
     history: list[Epoch] = field(default_factory=list)
 
     def note_metric(self, metric: float) -> bool:
@@ -84,8 +91,10 @@ class Trainer:
     ) -> None:
         self.model, self.task, self.settings = model, task, settings
         self.validate, self.checkpoint, self.observer = validate, checkpoint, observer
-        self.optimizers = build_optimizers(model, settings)
+        self.optimizers = build_optimizers(model, settings, sparse=task.sparse)
+        self.full_rates = [[group["lr"] for group in optimizer.param_groups] for optimizer in self.optimizers]
         self.progress = Progress()
+        self.average = Average()
         self.best: dict[str, Tensor] | None = None
         self._last_checkpoint = time.monotonic()
 
@@ -100,6 +109,8 @@ class Trainer:
             self.checkpoint(self)
         if self.best is not None:
             self.model.load_state_dict(self.best)
+        elif self.average.count:
+            self.model.load_state_dict(self.average.weights(self.model))
         return self.progress
 
     def over(self) -> bool:
@@ -121,6 +132,7 @@ class Trainer:
         self._close_epoch(total / len(self.task), seconds)
 
     def _step(self, batch: Any, generator: torch.Generator, epoch: int, step: int) -> float:
+        self._set_rates(epoch - 1 + step / len(self.task))
         for optimizer in self.optimizers:
             optimizer.zero_grad()
         loss = self.task.loss(self.model, batch, generator)
@@ -128,14 +140,25 @@ class Trainer:
         if not math.isfinite(value):
             raise self._diverged(f"the loss of step {step} of epoch {epoch} is {value}")
         loss.backward()  # type: ignore[no-untyped-call]
+        if self.settings.clip is not None:
+            _clip([w.grad for group in self.optimizers[0].param_groups for w in group["params"]], self.settings.clip)
         for optimizer in self.optimizers:
             optimizer.step()
         return value
+
+    def _set_rates(self, epochs_done: float) -> None:
+        factor = rate_factor(self.settings, epochs_done, self.progress.rate_drops)
+        for optimizer, rates in zip(self.optimizers, self.full_rates, strict=True):
+            for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                group["lr"] = factor * rate
 
     def _close_epoch(self, loss: float, seconds: float) -> None:
         for name, weights in self.model.named_parameters():
             if not bool(weights.isfinite().all()):
                 raise self._diverged(f"after epoch {self.progress.epoch} {name} holds values that are not numbers")
+        if self.settings.average_from is not None and self.progress.epoch >= self.settings.average_from:
+            self.average.add(self.model)
+            self.progress.averaged = self.average.count
         metric = validation_seconds = None
         last = self.progress.epoch == self.settings.epochs
         if self.validate and (last or self.progress.epoch % self.settings.validate_every == 0):
@@ -148,9 +171,12 @@ class Trainer:
             self.observer.epoch(record, self.progress)
 
     def _validate(self, validate: Callable[[Scorer], float]) -> float:
-        metric = validate(self.model)
-        if self.progress.note_metric(metric):
-            self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+        with self.average.within(self.model) if self.average.count else nullcontext():
+            metric = validate(self.model)
+            if self.progress.note_metric(metric):
+                self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+            elif self.progress.validations_without_gain % self.settings.plateau_patience == 0:
+                self.progress.rate_drops += 1
         return metric
 
     def _checkpoint_when_due(self) -> None:
@@ -163,6 +189,16 @@ class Trainer:
             f"training diverged: {what}. Lower --lr (now {self.settings.lr}) or --relation-lr "
             f"(now {self.settings.relation_lr}), or raise --l2."
         )
+
+
+def _clip(gradients: list[Tensor | None], longest: float) -> None:
+    """Shorten all gradients by one factor, so that together they are no longer than that."""
+    parts = [g.coalesce().values() if g.is_sparse else g for g in gradients if g is not None]
+    length = torch.stack([torch.linalg.vector_norm(part) for part in parts]).norm()
+    factor = torch.clamp(longest / (length + 1e-12), max=1.0)
+    for gradient in gradients:
+        if gradient is not None:
+            gradient.mul_(factor)
 
 
 def _mix(seed: int, epoch: int) -> int:
