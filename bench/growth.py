@@ -8,6 +8,7 @@ limited to most of what the machine has free, so that what does not fit ends wit
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import resource
 import statistics
@@ -112,10 +113,8 @@ def measure(entities: int, dim: int, relations: int, threads: int) -> Row:
 
     trainer = fresh_trainer(graph, dim, 1024, threads, Watch())
     began = last = time.perf_counter()
-    try:
+    with contextlib.suppress(Enough):
         trainer.run()
-    except Enough:
-        pass
     measured = times[len(times) // 2 :]
     return {
         "entities": entities,

@@ -9,6 +9,7 @@ the whole test set, both sides; its first call, which also makes the lists of kn
 from __future__ import annotations
 
 import argparse
+import contextlib
 import statistics
 import time
 from pathlib import Path
@@ -83,10 +84,8 @@ def step_times(graph: Graph, dim: int, batch: int, threads: int, steps: int) -> 
     clock = StepClock(steps)
     trainer = fresh_trainer(graph, dim, batch, threads, clock)
     clock.stamps = [time.perf_counter()]
-    try:
+    with contextlib.suppress(Enough):
         trainer.run()
-    except Enough:
-        pass
     return trainer, np.diff(clock.stamps).tolist()
 
 
@@ -151,7 +150,7 @@ def rank(arguments: argparse.Namespace) -> None:
 
 def mrr(arguments: argparse.Namespace) -> None:
     clock = MrrClock(arguments.bars, arguments.limit)
-    try:
+    with contextlib.suppress(Enough):
         train_run(
             arguments.graph,
             dim=arguments.dim,
@@ -161,8 +160,6 @@ def mrr(arguments: argparse.Namespace) -> None:
             threads=arguments.threads,
             observer=clock,
         )
-    except Enough:
-        pass
     found = {"reached": clock.reached, "best_mrr": clock.best, "clock_seconds": clock.clock, "epochs": clock.epochs}
     emit({**found, "settings": "the default recipe"})
 

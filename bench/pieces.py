@@ -9,6 +9,7 @@ alone; products are the matrix products, and what is outside of torch (numpy, Py
 from __future__ import annotations
 
 import argparse
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -94,10 +95,8 @@ def training(graph: Any, dim: int, batch: int, threads: int, warmup: int, steps:
     for optimizer in trainer.optimizers:
         names.append(f"optimiser {type(optimizer).__name__}")
         optimizer.step = watches.around(names[-1], optimizer.step)  # type: ignore[method-assign]
-    try:
+    with contextlib.suppress(Enough):
         trainer.run()
-    except Enough:
-        pass
     whole = time.perf_counter() - clock.started
     torch.Tensor.backward = backward
     if fused:
@@ -113,11 +112,8 @@ def training(graph: Any, dim: int, batch: int, threads: int, warmup: int, steps:
 def _steps_profiled(trainer: Any) -> Row:
     """A few more steps under the profiler."""
     trainer.observer = StepClock(4)
-    with profile(activities=[ProfilerActivity.CPU]) as profiler:
-        try:
-            trainer.run()
-        except Enough:
-            pass
+    with profile(activities=[ProfilerActivity.CPU]) as profiler, contextlib.suppress(Enough):
+        trainer.run()
     return _top(profiler)
 
 

@@ -14,6 +14,7 @@ that what it does once (sorting all known triples) is counted once.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import time
 from pathlib import Path
@@ -31,6 +32,7 @@ from pykeen.training.callbacks import TrainingCallback
 from pykeen.triples import CoreTriplesFactory, LCWAInstances, TriplesFactory
 
 logging.disable(logging.WARNING)
+FEW = 8  # triples whose ranking costs little more than what is done once
 
 
 class Enough(Exception):
@@ -107,7 +109,7 @@ def fit(
     loop = LCWATrainingLoop(
         model=model, triples_factory=factory, optimizer=optimizer, automatic_memory_optimization=False
     )
-    try:
+    with contextlib.suppress(Enough):
         loop.train(
             factory,
             num_epochs=100_000,
@@ -118,8 +120,6 @@ def fit(
             drop_last=False,
             callbacks=clock,
         )
-    except Enough:
-        pass
 
 
 def evaluate(model: RESCAL, triples: torch.Tensor, known: torch.Tensor, batch: int) -> Any:
@@ -163,14 +163,14 @@ def rank(arguments: argparse.Namespace) -> None:
     model, test = build(factory, arguments.dim), parts["test"]
     known = torch.cat([parts["train"], parts["valid"], test])
     part = test[torch.randperm(len(test), generator=torch.Generator().manual_seed(0))[: arguments.triples]]
-    _seconds(model, part[:8], known, 8)  # what happens only once in a process
-    fixed = _seconds(model, part[:8], known, 8)
+    _seconds(model, part[:FEW], known, FEW)  # what happens only once in a process
+    fixed = min(_seconds(model, part[:FEW], known, FEW) for _ in range(2))
+    trial = part[: max(arguments.batches)]
     tried = {}
-    for batch in arguments.batches:
-        some = part[: max(batch, 64)]
-        tried[batch] = (_seconds(model, some, known, batch) - fixed) / (len(some) - 8)
-    batch = min(tried, key=lambda size: tried[size])
-    each = (_seconds(model, part, known, batch) - fixed) / (len(part) - 8)
+    if len(arguments.batches) > 1:
+        tried = {size: _slope(model, trial, known, size, fixed) for size in arguments.batches}
+    batch = min(tried, key=lambda size: tried[size]) if tried else arguments.batches[0]
+    each = _slope(model, part, known, batch, fixed)
     emit(
         {
             "measured_triples": len(part),
@@ -178,9 +178,14 @@ def rank(arguments: argparse.Namespace) -> None:
             "fixed_seconds": fixed,
             "batch_size": batch,
             "seconds_by_batch_size": {str(size): fixed + slope * len(test) for size, slope in tried.items()},
-            "seconds": fixed + each * (len(test) - 8),
+            "seconds": fixed + each * (len(test) - FEW),
         }
     )
+
+
+def _slope(model: RESCAL, triples: torch.Tensor, known: torch.Tensor, batch: int, fixed: float) -> float:
+    """Seconds of one triple more, both sides."""
+    return max(_seconds(model, triples, known, batch) - fixed, 0.0) / (len(triples) - FEW)
 
 
 def _seconds(model: RESCAL, triples: torch.Tensor, known: torch.Tensor, batch: int) -> float:
@@ -221,7 +226,7 @@ def main() -> None:
     parser.add_argument("--warmup", type=int, default=2)
     parser.add_argument("--workers", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--triples", type=int, default=1000)
-    parser.add_argument("--batches", type=int, nargs="+", default=[32, 256, 1024])
+    parser.add_argument("--batches", type=int, nargs="+", default=[32, 128, 512])
     parser.add_argument("--bars", type=float, nargs="+", default=[])
     parser.add_argument("--limit", type=float, default=60.0)
     parser.add_argument("--every", type=int, default=2)

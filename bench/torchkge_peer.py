@@ -23,9 +23,7 @@ def load(path: Path) -> tuple[KnowledgeGraph, torch.Tensor]:
     entities, relations = (int(n) for n in arrays["sizes"])
     triples = torch.from_numpy(np.concatenate([arrays[n] for n in ("train", "valid", "test")]).astype(np.int64))
     columns = {"heads": triples[:, 0], "relations": triples[:, 1], "tails": triples[:, 2]}
-    graph = KnowledgeGraph(
-        kg=columns, ent2ix={i: i for i in range(entities)}, rel2ix={i: i for i in range(relations)}
-    )
+    graph = KnowledgeGraph(kg=columns, ent2ix={i: i for i in range(entities)}, rel2ix={i: i for i in range(relations)})
     return graph, torch.from_numpy(arrays["test"].astype(np.int64))
 
 
