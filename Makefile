@@ -35,7 +35,7 @@ check: $(READY)
 $(BENCH_READY): pyproject.toml constraints.txt bench/requirements.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/python -m pip install --quiet --constraint constraints.txt torch
-	$(BENCH_VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable .
+	$(BENCH_VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable . matplotlib
 	$(BENCH_VENV)/bin/python -m pip install --quiet --constraint constraints.txt --requirement bench/requirements.txt \
 		&& touch $@ || echo 'bench: the peers could not be installed; only relwalk is measured'
 

@@ -65,12 +65,18 @@ def peak_mb() -> float:
 
 
 def summary(rounds: Sequence[Row], key: str) -> Row:
-    """The last good row, with `key` replaced by its median over the rounds, all its values, and their spread."""
+    """The good rounds in one row: measured numbers as medians, the rest (what was tried) as the first round found it.
+
+    Of `key`, what is compared, all values and their spread are kept.
+    """
     good = [row for row in rounds if "error" not in row]
     if not good:
         return dict(rounds[-1]) if rounds else {"error": "not measured"}
+    found = dict(good[0])
+    for name, value in good[0].items():
+        if isinstance(value, float):
+            found[name] = statistics.median(row[name] for row in good)
     values = [row[key] for row in good]
-    found = {**good[-1], key: statistics.median(values), "values": values, "spread": [min(values), max(values)]}
-    found["peak_mb"] = max(row["peak_mb"] for row in good)
+    found |= {"values": values, "spread": [min(values), max(values)], "peak_mb": max(row["peak_mb"] for row in good)}
     failed = [row["error"] for row in rounds if "error" in row]
     return {**found, "failed_rounds": failed} if failed else found

@@ -154,10 +154,16 @@ def profile(found: Row) -> list[str]:
 
 def goals(found: Row) -> list[str]:
     rows = [
-        [row["name"], number(row["value"]), row["goal"], "yes" if row["met"] else "no", row["note"]]
+        [
+            row["name"],
+            "-" if row["value"] is None else row["value"],
+            row["goal"],
+            "yes" if row["met"] else "no",
+            row["note"],
+        ]
         for row in found["goals"]
     ]
-    return ["## Goals", "", *table(("goal", "value", "goal", "met", "note"), rows)]
+    return ["## Goals", "", *table(("what", "value", "goal", "met", "note"), rows)]
 
 
 PARTS = {

@@ -32,7 +32,6 @@ from start import starts
 
 GRAPHS = ("wn18rr", "fb15k-237")
 BARS = ("0.4", "0.55")
-SEVERAL_BATCHES = ("32", "128", "512")
 
 
 @dataclass
@@ -66,29 +65,62 @@ class Bench:
         return self.folder / f"{graph}.npz"
 
 
-def training(bench: Bench) -> None:
-    """The peak of the machine, and an epoch of both sides, in turn."""
-    steps, warmup = (24, 16) if bench.quick else (40, 24)
-    theirs = ("--steps", 3, "--warmup", 2) if bench.quick else ("--steps", 6, "--warmup", 2)
+Rows = dict[str, dict[str, list[Row]]]
+
+
+def compared(bench: Bench) -> None:
+    """What the goals rest on, round by round, so that a run that is cut short has a value of everything."""
     peaks: list[Row] = []
-    rows: dict[str, dict[str, list[Row]]] = {graph: {"ours": [], "pykeen": []} for graph in GRAPHS}
-    workers: dict[str, object] = {}
+    trained: Rows = {graph: {"ours": [], "pykeen": []} for graph in GRAPHS}
+    ranked: Rows = {graph: {"ours": [], "pykeen": [], "torchkge": []} for graph in GRAPHS}
     for number in range(1, bench.rounds + 1):
-        peaks.append(bench.measure(f"peak of products, round {number}", "machine.py"))
+        peaks.append(bench.measure(f"round {number}: peak of products", "machine.py"))
         for graph in GRAPHS:
-            own = ("train", "--graph", graph, "--steps", steps, "--warmup", warmup)
-            rows[graph]["ours"].append(bench.measure(f"training {graph}, ours, round {number}", "ours.py", *own))
-            chosen = ("--workers", workers[graph]) if graph in workers else ()
-            peer = ("train", "--data", bench.data(graph), *theirs, *chosen)
-            row = bench.measure(f"training {graph}, PyKEEN, round {number}", "pykeen_peer.py", *peer)
-            if "workers" in row:
-                workers[graph] = row["workers"]
-            rows[graph]["pykeen"].append(row)
+            training(bench, graph, trained[graph], number)
+        for graph in GRAPHS:
+            ranking(bench, graph, ranked[graph], number)
     bench.found["peak"] = best_peak(peaks)
-    bench.found["training"] = {
-        graph: {side: summary(several, "epoch_seconds") for side, several in sides.items()}
-        for graph, sides in rows.items()
-    }
+    bench.found["training"] = summaries(trained, "epoch_seconds")
+    bench.found["ranking"] = summaries(ranked, "seconds")
+
+
+def training(bench: Bench, graph: str, rows: dict[str, list[Row]], number: int) -> None:
+    """Some steps of each side. PyKEEN finds in its first round whether a process that makes batches helps it."""
+    what, (steps, warmup, theirs) = f"round {number}: training {graph}", (16, 16, 3) if bench.quick else (40, 24, 6)
+    own = ("train", "--graph", graph, "--steps", steps, "--warmup", warmup)
+    rows["ours"].append(bench.measure(f"{what}, ours", "ours.py", *own))
+    peer = (
+        "train",
+        "--data",
+        bench.data(graph),
+        "--steps",
+        theirs,
+        "--workers",
+        *earlier(rows["pykeen"], "workers", (0, 1)),
+    )
+    rows["pykeen"].append(bench.measure(f"{what}, PyKEEN", "pykeen_peer.py", *peer))
+
+
+def ranking(bench: Bench, graph: str, rows: dict[str, list[Row]], number: int) -> None:
+    """The filtered test set; the peers on a part of it. PyKEEN finds its best size of a batch in its first round."""
+    what, (repeat, part, torchkge) = f"round {number}: ranking {graph}", (2, 520, 64) if bench.quick else (5, 1032, 128)
+    own = ("rank", "--graph", graph, "--repeat", repeat)
+    rows["ours"].append(bench.measure(f"{what}, ours", "ours.py", *own))
+    sizes = earlier(rows["pykeen"], "batch_size", (32, 256) if bench.quick else (32, 128, 512))
+    peer = ("rank", "--data", bench.data(graph), "--triples", part, "--batches", *sizes)
+    rows["pykeen"].append(bench.measure(f"{what}, PyKEEN", "pykeen_peer.py", *peer))
+    if number == 1 or not bench.quick:
+        other = ("rank", "--data", bench.data(graph), "--triples", torchkge)
+        rows["torchkge"].append(bench.measure(f"{what}, TorchKGE", "torchkge_peer.py", *other))
+
+
+def earlier(rows: list[Row], key: str, several: tuple[int, ...]) -> tuple[int, ...]:
+    """What an earlier round found best, or all that are to be tried."""
+    return next(((row[key],) for row in rows if key in row), several)
+
+
+def summaries(rows: Rows, key: str) -> dict[str, Row]:
+    return {graph: {side: summary(several, key) for side, several in sides.items()} for graph, sides in rows.items()}
 
 
 def best_peak(peaks: list[Row]) -> Row:
@@ -98,31 +130,6 @@ def best_peak(peaks: list[Row]) -> Row:
     kinds = ("float32", "bfloat16")
     best: Row = {kind: max(row[kind] for row in good) for kind in kinds}
     return {"unit": "GFLOP/s", **best, "values": {kind: [row[kind] for row in good] for kind in kinds}}
-
-
-def ranking(bench: Bench) -> None:
-    """The filtered test set, in turn; the peers on a part of it."""
-    part = 520 if bench.quick else 1030
-    rows: dict[str, dict[str, list[Row]]] = {graph: {"ours": [], "pykeen": [], "torchkge": []} for graph in GRAPHS}
-    batches: dict[str, object] = {}
-    for number in range(1, bench.rounds + 1):
-        for graph in GRAPHS:
-            sides = rows[graph]
-            own = ("rank", "--graph", graph, "--repeat", 3 if bench.quick else 5)
-            sides["ours"].append(bench.measure(f"ranking {graph}, ours, round {number}", "ours.py", *own))
-            sizes = (batches[graph],) if graph in batches else SEVERAL_BATCHES
-            peer = ("rank", "--data", bench.data(graph), "--triples", part, "--batches", *sizes)
-            row = bench.measure(f"ranking {graph}, PyKEEN, round {number}", "pykeen_peer.py", *peer)
-            if "batch_size" in row:
-                batches[graph] = row["batch_size"]
-            sides["pykeen"].append(row)
-            if number == 1 or not bench.quick:
-                other = ("rank", "--data", bench.data(graph), "--triples", 64 if bench.quick else 128)
-                row = bench.measure(f"ranking {graph}, TorchKGE, round {number}", "torchkge_peer.py", *other)
-                sides["torchkge"].append(row)
-    bench.found["ranking"] = {
-        graph: {side: summary(several, "seconds") for side, several in sides.items()} for graph, sides in rows.items()
-    }
 
 
 def memory(bench: Bench) -> None:
@@ -210,11 +217,11 @@ def run(bench: Bench) -> Row:
         "versions": versions(),
         "settings": {"dim": 100, "batch": 1024, "model": "RelWalk by likelihood over all entities; peers: RESCAL"},
     }
-    for graph in (*GRAPHS, "world"):
+    for graph in GRAPHS if bench.quick else (*GRAPHS, "world"):
         bench.measure(
             f"ids of {graph} for the peers", "ours.py", "export", "--graph", graph, "--data", bench.data(graph)
         )
-    work = [training, ranking, memory, profile]
+    work = [compared, memory, profile]
     if not bench.quick:
         work += [time_to_mrr, reading, growing]
     for part in work:
