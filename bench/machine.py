@@ -42,8 +42,10 @@ def describe() -> Row:
 
 
 def in_words(machine: Row) -> str:
-    units = ", ".join(machine["units"]) or "no vector unit named"
-    return f"{machine['cores']} cores of {machine['cpu']} ({units})"
+    units = machine["units"]
+    vector = "AVX-512" if "avx512f" in units else "AVX2" if "avx2" in units else "no AVX2"
+    brain = "bfloat16" if "avx512_bf16" in units or "amx_bf16" in units else "no bfloat16"
+    return f"{machine['cores']} cores of {machine['cpu']} ({vector}, {brain})"
 
 
 def product_peak(dtype: torch.dtype, repeat: int = 6) -> float:

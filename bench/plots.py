@@ -19,8 +19,7 @@ NAMES = {"ours": "relwalk", "pykeen": "PyKEEN", "torchkge": "TorchKGE"}
 
 def draw(found: Row, folder: Path) -> None:
     folder.mkdir(exist_ok=True)
-    machine = found["machine"]
-    where = f"{in_words({**machine, 'units': machine['units'][-1:]})}, {found['threads']} threads"
+    where = f"{in_words(found['machine'])}, {found['threads']} threads"
     bars(found["training"], "epoch_seconds", f"Seconds an epoch of training, d = 100\n{where}", folder / "training.png")
     bars(
         found["ranking"], "seconds", f"Seconds to rank the filtered test set, d = 100\n{where}", folder / "ranking.png"

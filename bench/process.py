@@ -55,13 +55,24 @@ def emit(row: Row) -> None:
 
 def peak_mb() -> float:
     """The most memory this process has held. `ru_maxrss` alone would also count what its parent held at the start."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        for line in status.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) / 1024
     scale = 1 << 20 if sys.platform == "darwin" else 1 << 10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale
+    return _status("VmHWM:") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale
+
+
+def forget_peak() -> float:
+    """Start the peak anew, where the system can; returns what is held now, or the old peak where it cannot."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return peak_mb()
+    return _status("VmRSS:") or peak_mb()
+
+
+def _status(name: str) -> float | None:
+    """A figure of Linux about this process, in MB."""
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(name)), None)
 
 
 def summary(rounds: Sequence[Row], key: str) -> Row:

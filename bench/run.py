@@ -177,7 +177,7 @@ def growing(bench: Bench) -> None:
     for name, size in growth.points():
         arguments = [part for key, value in size.items() for part in (f"--{key}", value)]
         said = ", ".join(f"{key} {value:,}" for key, value in size.items())
-        row = bench.measure(f"growth: {said}", "growth.py", *arguments, limit=45)
+        row = bench.measure(f"growth: {said}", "growth.py", *arguments, limit=90, reserve=20)
         rows.append((name, {**size, **row}))
     points = [{"sweep": name, **row} for name, row in rows]
     bench.found["growth"] = {"points": points, "exponents": growth.exponents(rows)}
