@@ -3,7 +3,8 @@
 Training: stopwatches around what the trainer calls (the batches of the task, its loss, the fused softmax inside it,
 backward, each optimiser), without a profiler, so the shares are of the true time. What no stopwatch sees stands as
 `other`. Then the profiler of torch names the operations that take most time of themselves. Ranking: by the profiler
-alone; products are the matrix products, and what is outside of torch (numpy, Python) is the wall time less all of it.
+alone; products are those of two matrices (one with a vector of ones only adds up), and what is outside of torch
+(numpy, Python) is the wall time less all of it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from relwalk.evaluation.ranking import rank
 from relwalk.graph.read import read_graph
 from relwalk.training import likelihood
 
-PRODUCTS = ("aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm", "aten::baddbmm", "aten::addmv_", "aten::mv")
+PRODUCTS = ("aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm", "aten::baddbmm")
 TOP = 8
 
 

@@ -70,7 +70,8 @@ def lines(part: Row, title: str, path: Path) -> None:
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel({"dim": "d"}.get(sweep, sweep))
-        axes.legend(frameon=False, fontsize=7, title="fitted exponent", title_fontsize=7)
+        if axes.lines:
+            axes.legend(frameon=False, fontsize=7, title="fitted exponent", title_fontsize=7)
     panels[0].set_ylabel("times the smallest")
     save(figure, title, path)
 
@@ -81,5 +82,5 @@ def save(figure: Any, title: str, path: Path) -> None:
         axes.grid(True, axis="y", alpha=0.25)
     figure.suptitle(title, fontsize=10)
     figure.tight_layout()
-    figure.savefig(path, dpi=110, metadata={"Software": None})
+    figure.savefig(path, dpi=90, metadata={"Software": None})
     plt.close(figure)

@@ -186,7 +186,8 @@ def heading(found: Row) -> list[str]:
         "# Benchmark",
         "",
         f"Made by `{found['command']}` on {found['date']}: {in_words(found['machine'])}, {found['threads']} threads, "
-        f"{found['rounds']} rounds, {found['seconds_taken']:.0f} s. {versions}.",
+        f"{found['rounds']} rounds, {found['seconds_taken']:.0f} s; load of the machine at the start "
+        f"{found['load_at_start']}. {versions}.",
         f"Matrix products at best, in this run: {peak.get('error') or best}.",
         "",
     ]

@@ -20,6 +20,7 @@ OURS: dict[str, list[str]] = {
 }
 PEERS: dict[str, list[str]] = {
     "import torch": ["-c", "import torch"],
+    "import pykeen": ["-c", "import pykeen"],
     "import pykeen.pipeline": ["-c", "import pykeen.pipeline"],
     "import torchkge": ["-c", "import torchkge"],
 }
