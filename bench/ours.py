@@ -28,20 +28,23 @@ from relwalk.models import Scorer, build_model
 from relwalk.training.settings import TrainingSettings
 from relwalk.training.trainer import Trainer
 
+PATIENCE = 25.0  # seconds for the steps of one round, on a machine that is slow or busy
+
 
 class Enough(Exception):
     """Raised by an observer to end a training in the middle."""
 
 
 class StepClock:
-    """The time of every step, until there are enough of them."""
+    """The time of every step, until there are enough of them, or `least` where they take longer than `PATIENCE`."""
 
-    def __init__(self, steps: int) -> None:
-        self.steps, self.stamps = steps, [time.perf_counter()]
+    def __init__(self, steps: int, least: int | None = None) -> None:
+        self.steps, self.least, self.stamps = steps, least or steps, [time.perf_counter()]
 
     def step(self, *_: Any) -> None:
         self.stamps.append(time.perf_counter())
-        if len(self.stamps) > self.steps:
+        enough = self.least if self.stamps[-1] - self.stamps[0] > PATIENCE else self.steps
+        if len(self.stamps) > enough:
             raise Enough
 
     def epoch(self, *_: Any) -> None:
@@ -79,9 +82,8 @@ def fresh_trainer(graph: Graph, dim: int, batch: int, threads: int, observer: An
     return Trainer(fresh(graph, dim), make_task(graph, settings), settings, observer=observer)
 
 
-def step_times(graph: Graph, dim: int, batch: int, threads: int, steps: int) -> tuple[Trainer, list[float]]:
+def step_times(graph: Graph, dim: int, batch: int, threads: int, clock: StepClock) -> tuple[Trainer, list[float]]:
     """Train for some steps; the time of each. The first also holds what an epoch does before its first step."""
-    clock = StepClock(steps)
     trainer = fresh_trainer(graph, dim, batch, threads, clock)
     clock.stamps = [time.perf_counter()]
     with contextlib.suppress(Enough):
@@ -105,8 +107,8 @@ def export(arguments: argparse.Namespace) -> None:
 def train(arguments: argparse.Namespace) -> None:
     graph = read_graph(arguments.graph)
     read_mb = peak_mb()
-    total = arguments.warmup + arguments.steps
-    trainer, times = step_times(graph, arguments.dim, arguments.batch, arguments.threads, total)
+    clock = StepClock(arguments.warmup + arguments.steps, least=arguments.warmup + 8)
+    trainer, times = step_times(graph, arguments.dim, arguments.batch, arguments.threads, clock)
     measured, rows = times[arguments.warmup :], questions(graph)
     precision = getattr(getattr(trainer.task, "workspace", None), "dtype", "as the engine chose")
     emit(

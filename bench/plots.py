@@ -68,6 +68,10 @@ def lines(part: Row, title: str, path: Path) -> None:
             values = [row[cost] / rows[0][cost] for row in rows]
             axes.plot([row[sweep] for row in rows], values, "o-", markersize=4, label=f"{label}: {slope}")
         axes.set_xscale("log")
+        axes.set_xticks(
+            growth.SWEEPS[sweep], [f"{size:g}" if size < 10_000 else f"{size:.0e}" for size in growth.SWEEPS[sweep]]
+        )
+        axes.minorticks_off()
         axes.set_yscale("log")
         axes.set_xlabel({"dim": "d"}.get(sweep, sweep))
         if axes.lines:

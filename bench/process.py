@@ -82,7 +82,7 @@ def summary(rounds: Sequence[Row], key: str) -> Row:
     """
     good = [row for row in rounds if "error" not in row]
     if not good:
-        return dict(rounds[-1]) if rounds else {"error": "not measured"}
+        return dict(rounds[0]) if rounds else {"error": "not measured"}
     found = dict(good[0])
     for name, value in good[0].items():
         if isinstance(value, float):

@@ -158,7 +158,7 @@ def time_to_mrr(bench: Bench) -> None:
     theirs = bench.measure("time to MRR, PyKEEN", "pykeen_peer.py", *peer, limit=150)
     about = (
         f"world, d = 64, filtered MRR on valid every 2 epochs off the clock, at most {limit} s of training. PyKEEN: "
-        "the best of six settings tried by hand for 12 s each, without weight decay; ours: its recipe, with weight decay"
+        "the best of six settings tried by hand for 12 s each, no weight decay; ours: its recipe, with weight decay"
     )
     bench.found["time_to_mrr"] = {"about": about, "bars": BARS, "ours": ours, "pykeen": theirs}
 
