@@ -1,4 +1,4 @@
-"""The goals of the issue, each against what this run measured."""
+"""The goals of the benchmark, each against what this run measured."""
 
 from __future__ import annotations
 
