@@ -134,7 +134,7 @@ def _stand(scores: Scores, rows: Longs, asked: AskedBy, candidates: _Candidates,
     above, at_least = scores.count(table[: candidates.invited], true, asked.rounds)
     if left_out is None:  # the truth does not compete with itself
         gone = (place < candidates.invited).astype(np.int64)
-        gone_above, gone_at_least = 0, gone
+        gone_above, gone_at_least = np.zeros_like(gone), gone
     else:  # nor do the other known answers
         left_row, left_place = left_out.row_of_each_value(), candidates.places(left_out.values)
         competes = left_place < candidates.invited

@@ -27,7 +27,7 @@ class Scores:
         self.model, self.side = model, side
         self.device = next(model.parameters(), torch.zeros(0)).device
         self.space = torch.empty(0, device=self.device)
-        self.flags = torch.empty(TILE, device=self.device)
+        self.flags = torch.empty(2 * TILE, device=self.device)
         self.ones = torch.ones(TILE, device=self.device)
         self.by_product = isinstance(model, ProductScorer) and not self._queries(*self._no_question()).own_bias
 
@@ -75,17 +75,19 @@ class Scores:
 
         Round j has bars for the first `rounds[j]` columns; they stand one round after the other.
         """
-        above, at_least = bars.new_zeros(2, len(bars), dtype=torch.float64)
+        counts = torch.zeros(2, len(bars), dtype=torch.float64, device=bars.device)
         start = 0
         for width in rounds.tolist():
-            own = slice(start, start + width)
-            for tile in scores[:, :width].split(TILE // width):
-                ones, flags = self.ones[: len(tile)], self.flags[: tile.numel()].view(tile.shape)
+            bar, found = bars[start : start + width], counts[:, start : start + width]
+            for tile in torch.split(scores[:, :width], max(1, TILE // width)):
+                flags = self.flags[: 2 * tile.numel()].view(len(tile), 2, width)
+                torch.gt(tile, bar, out=flags[:, 0])
+                torch.ge(tile, bar, out=flags[:, 1])
                 # A product with ones adds up faster than a sum, and exactly: a tile has few rows.
-                above[own] += ones @ torch.gt(tile, bars[own], out=flags)
-                at_least[own] += ones @ torch.ge(tile, bars[own], out=flags)
+                found += (self.ones[: len(tile)] @ flags.view(len(tile), 2 * width)).view(2, width)
             start += width
-        return _longs(above), _longs(at_least)
+        above, at_least = counts.cpu().numpy().astype(np.int64)
+        return above, at_least
 
     def _queries(self, given: Tensor, relation: Tensor) -> Queries:
         assert isinstance(self.model, ProductScorer)
@@ -101,8 +103,5 @@ class Scores:
 
 
 def _longest(vectors: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(vectors, dim=1).amax()
-
-
-def _longs(counts: Tensor) -> Longs:
-    return counts.cpu().numpy().astype(np.int64)
+    longest: Tensor = torch.linalg.vector_norm(vectors, dim=1).amax()
+    return longest
