@@ -147,6 +147,17 @@ def test_equal_scores_come_in_the_order_of_the_graph(run: Run) -> None:
     assert both[0][0].probability == pytest.approx(1 / 4)
 
 
+def test_answers_follow_the_weights(run: Run) -> None:
+    """What is kept between queries is made again when the weights change."""
+    changed = Run(None, run.record, run.graph, copy.deepcopy(run.model))
+    before = predict(changed, head="a", relation="likes")
+    with torch.no_grad():
+        changed.model.entity.mul_(2)
+    after = {a.name: a.score for a in predict(changed, head="a", relation="likes")}
+    assert after == pytest.approx({a.name: 4 * a.score for a in before}, rel=1e-4)
+    assert predict(run, head="a", relation="likes") == before
+
+
 def test_wrong_batches_are_answered_kindly(run: Run) -> None:
     with pytest.raises(RelWalkError, match="give two"):
         list(predict_many(run, [("a", None, None)]))

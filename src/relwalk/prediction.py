@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice, pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from relwalk.errors import RelWalkError
 from relwalk.graph.answers import Answers as KnownAnswers
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Lists, Longs
-from relwalk.models.base import Scorer
+from relwalk.models.base import ProductScorer, Queries, Scorer
 from relwalk.run import Run
 
 Doubles = NDArray[np.float64]
@@ -165,9 +166,28 @@ def _answer(run: Run, ids: Longs, asked: int, k: int, only_new: bool) -> Iterato
 def _score(model: Scorer, ids: Longs, asked: int) -> Tensor:
     """The scores of every candidate, in memory of its own.  # (queries, candidates)"""
     h, r, t = torch.from_numpy(ids).to(next(model.parameters()).device).T
-    if asked == 0:
-        return model.score_heads(r, t).clone()
-    return (model.score_tails(h, r) if asked == 2 else model.score_relations(h, t)).clone()
+    if asked == 1:
+        return model.score_relations(h, t).clone()
+    if isinstance(model, ProductScorer):
+        queries = model.tail_queries(h, r) if asked == 2 else model.head_queries(r, t)
+        if not queries.own_bias:
+            scores = torch.addmm(_bias(model, queries), queries.vectors, model.entity.T)
+            return scores if queries.offset is None else scores.add_(queries.offset.unsqueeze(1))
+    return (model.score_tails(h, r) if asked == 2 else model.score_heads(r, t)).clone()
+
+
+_BIASES: WeakKeyDictionary[Scorer, tuple[Any, Tensor]] = WeakKeyDictionary()
+
+
+def _bias(model: Scorer, queries: Queries) -> Tensor:
+    """The bias of all entities, kept as long as the weights stay: to make it costs more than a query's product."""
+    if queries.bias is None:
+        return queries.vectors.new_zeros(())
+    entity = model.entity
+    made_from = (queries.bias, entity.data_ptr(), entity._version)
+    if model not in _BIASES or _BIASES[model][0] != made_from:
+        _BIASES[model] = made_from, queries.bias(entity)
+    return _BIASES[model][1]
 
 
 def _log_z(scores: Tensor, scale: float) -> Doubles:
