@@ -26,8 +26,8 @@ from relwalk.models.base import Scorer
 
 Floats = NDArray[np.floating]
 CandidateRule = Literal["all", "argument", "argument-train"]
-BLOCK = 1 << 22  # scores held at a time: 16 MB, which a cache holds
-LEAST = 64  # questions in a block, however many entities there are: fewer waste the product
+BLOCK = 1 << 23  # scores held at a time: 32 MB, about what a cache holds
+STEP = 64  # questions in a block, or a multiple: fewer waste the product, other widths the vector units
 CHUNK = 1 << 14  # questions turned into vectors at a time
 
 
@@ -119,7 +119,8 @@ def _groups(questions: Questions, lists: Lists | None, entities: int) -> Iterato
 
 
 def _questions_at_a_time(width: int, block: int | None) -> int:
-    return min(CHUNK, max(LEAST, BLOCK // width) if block is None else max(1, block // width))
+    fitting = max(STEP, BLOCK // width // STEP * STEP) if block is None else max(1, block // width)
+    return min(CHUNK, fitting)
 
 
 def _cut(rows: Longs, size: int) -> list[Longs]:
