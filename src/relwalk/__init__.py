@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from relwalk.graph.statistics import describe
     from relwalk.graph.write import write_graph
     from relwalk.models import RelWalk, Scorer
-    from relwalk.prediction import Answer, Answers, predict
+    from relwalk.prediction import Answer, Answers, predict, predict_many
     from relwalk.run import Run, load_run
 
 # Where each public name lives. Imported on first use, so that `relwalk --help` does not wait for torch.
@@ -46,6 +46,7 @@ _HOMES = {
     "export": "relwalk.exports",
     "load_run": "relwalk.run",
     "predict": "relwalk.prediction",
+    "predict_many": "relwalk.prediction",
     "rank": "relwalk.evaluation.ranking",
     "read_graph": "relwalk.graph.read",
     "resume": "relwalk.experiment",
@@ -68,6 +69,7 @@ __all__ = [
     "export",
     "load_run",
     "predict",
+    "predict_many",
     "rank",
     "read_graph",
     "resume",

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice, pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from relwalk.errors import RelWalkError
-from relwalk.graph.answers import Side
+from relwalk.graph.answers import Answers as KnownAnswers
 from relwalk.graph.graph import Graph
+from relwalk.graph.lists import Lists, Longs
+from relwalk.models.base import ProductScorer, Queries, Scorer
 from relwalk.run import Run
+
+Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,11 @@ class Answers:
         return "\n".join([f"{question}\n  {'answer':{width}}  {'p':>7}  {'score':>9}", *rows])
 
 
+Query = tuple[str | None, str | None, str | None]  # head, relation, tail, of which one is None: what is asked
+WINDOW = 1 << 14  # queries read ahead, so that those of a kind and relation are answered together
+SCORES = 1 << 25  # numbers held at a time by a batch: 128 MB
+
+
 def predict(
     run: Run,
     *,
@@ -72,71 +84,154 @@ def predict(
 
     Probabilities are p(t | h, R), p(h | R, t) or p(R | h, t). An entity is not offered as the answer to a question
     about itself, and takes no share of the probability, unless the graph shows the relation linking some entity to
-    itself. `only_new` leaves out what the graph already says.
+    itself. `only_new` leaves out what the graph already says. Equal scores are listed in the order of the graph.
+    """
+    return next(predict_many(run, [(head, relation, tail)], k=k, only_new=only_new))
+
+
+def predict_many(
+    run: Run, queries: Iterable[Query], *, k: int = 10, only_new: bool = False, batch: int | None = None
+) -> Iterator[Answers]:
+    """What `predict` answers to each of many queries, in their order, by products of a batch of queries at a time.
+
+    A query is (head, relation, tail) with None for what is asked. Scores agree with those of `predict` but for the
+    rounding of float32. `batch` is how many to score at a time; left out, as many as 128 MB of scores allow.
     """
     if k < 1:
         raise RelWalkError(f"k is {k}; expected at least 1")
-    if [head, relation, tail].count(None) != 1:
+    if batch is not None and batch < 1:
+        raise RelWalkError(f"batch is {batch}; expected at least 1")
+    return _in_windows(run, iter(queries), k, only_new, batch)
+
+
+def _in_windows(run: Run, queries: Iterator[Query], k: int, only_new: bool, batch: int | None) -> Iterator[Answers]:
+    while window := list(islice(queries, WINDOW)):
+        found: list[tuple[Answer, ...]] = [()] * len(window)
+        ids = np.array([_ids(run.graph, query) for query in window])  # (queries, 3), -1 for what is asked
+        for asked, numbers_each in _kinds(run).items():
+            rows = np.flatnonzero(ids[:, asked] < 0)
+            rows = rows[np.argsort(ids[rows, 1], kind="stable")]  # a model wants them by relation
+            size = batch or max(1, min(1024, SCORES // numbers_each))
+            for start in range(0, len(rows), size):
+                part = rows[start : start + size]
+                for row, answers in zip(part.tolist(), _answer(run, ids[part], asked, k, only_new), strict=True):
+                    found[row] = answers
+        for row, answers in enumerate(found):
+            head, relation, tail = _labels(run.graph, ids[row].tolist())
+            yield Answers(head, relation, tail, answers)
+
+
+def _kinds(run: Run) -> dict[int, int]:
+    """The places that can be asked for, and how many numbers a question about it makes."""
+    return {0: run.model.entities, 1: run.model.relations * run.model.dim, 2: run.model.entities}
+
+
+def _ids(graph: Graph, query: Query) -> tuple[int, int, int]:
+    if len(query) != 3 or list(query).count(None) != 1:
         raise RelWalkError("give two of head, relation and tail: the third is predicted")
-    graph = run.graph
-    h, t = (graph.entities.id(name) if name is not None else None for name in (head, tail))
-    r = graph.relations.id(relation) if relation is not None else None
-    scores, known = _ask(run, h, r, t)
-    allowed = torch.isfinite(scores)
-    log_prob = torch.log_softmax(run.model.scale * scores.double(), 0)
-    if only_new:
-        allowed &= ~known
-    best = torch.topk(torch.where(allowed, scores, -torch.inf), min(k, int(allowed.sum()))).indices
-    names = graph.relations if r is None else graph.entities
-    return Answers(
-        head=graph.entities.label(h) if h is not None else None,
-        relation=graph.relations.label(r) if r is not None else None,
-        tail=graph.entities.label(t) if t is not None else None,
-        answers=tuple(
-            Answer(names.names[i], names.label(i), float(scores[i]), float(log_prob[i].exp()), bool(known[i]))
-            for i in best.tolist()
-        ),
+    head, relation, tail = query
+    return (
+        graph.entities.id(head) if head is not None else -1,
+        graph.relations.id(relation) if relation is not None else -1,
+        graph.entities.id(tail) if tail is not None else -1,
     )
 
 
+def _labels(graph: Graph, ids: list[int]) -> list[str | None]:
+    names = (graph.entities, graph.relations, graph.entities)
+    return [vocabulary.label(i) if i >= 0 else None for vocabulary, i in zip(names, ids, strict=True)]
+
+
 @torch.inference_mode()
-def _ask(run: Run, h: int | None, r: int | None, t: int | None) -> tuple[Tensor, Tensor]:
-    """The score of every candidate (-inf for one that cannot be the answer), and which are known."""
-    graph, model = run.graph, run.model
-    device = next(model.parameters()).device
-    if r is None:
-        assert h is not None and t is not None
-        scores = model.score_relations(_one(h, device), _one(t, device))[0]
-        linked = (graph.triples[:, 0] == h) & (graph.triples[:, 2] == t)
-        return scores.cpu(), _mask(graph.triples[linked, 1], len(graph.relations))
-    if t is None:
-        assert h is not None
-        given, side = h, "tail"
-        scores = model.score_tails(_one(h, device), _one(r, device))[0]
-    else:
-        given, side = t, "head"
-        scores = model.score_heads(_one(r, device), _one(t, device))[0]
-    scores = scores.cpu().clone()
-    if not _links_to_itself(graph, r):
-        scores[given] = -torch.inf
-    return scores, _known(graph, side, given, r)  # type: ignore[arg-type]
+def _answer(run: Run, ids: Longs, asked: int, k: int, only_new: bool) -> Iterator[tuple[Answer, ...]]:
+    """The answers to queries that all ask for the same place: 0 the head, 1 the relation, 2 the tail."""
+    names = run.graph.relations if asked == 1 else run.graph.entities
+    scores, known = _score(run.model, ids, asked), _known(run.graph, ids, asked)
+    if asked != 1:
+        given = ids[:, 2 - asked]
+        own = np.flatnonzero(~run.graph.has_loops[ids[:, 1]])
+        scores[_tensor(own, scores), _tensor(given[own], scores)] = -torch.inf
+    log_z = _log_z(scores, run.model.scale)
+    if only_new:
+        scores[_tensor(known.row_of_each_value(), scores), _tensor(known.values, scores)] = -torch.inf
+    for row, (best, values) in enumerate(_best(scores, k)):
+        probabilities = np.exp(run.model.scale * values - log_z[row])
+        is_known = np.isin(best, known[row])
+        yield tuple(
+            Answer(names.names[i], names.label(i), *rest)
+            for i, *rest in zip(best.tolist(), values.tolist(), probabilities.tolist(), is_known.tolist(), strict=True)
+        )
 
 
-def _known(graph: Graph, side: Side, given: int, relation: int) -> Tensor:
-    lists = graph.known[side].to(np.array([given]), np.array([relation]))
-    return _mask(lists.values, len(graph.entities))
+def _score(model: Scorer, ids: Longs, asked: int) -> Tensor:
+    """The scores of every candidate, in memory of its own.  # (queries, candidates)"""
+    h, r, t = torch.from_numpy(ids).to(next(model.parameters()).device).T
+    if asked == 1:
+        return model.score_relations(h, t).clone()
+    if isinstance(model, ProductScorer):
+        queries = model.tail_queries(h, r) if asked == 2 else model.head_queries(r, t)
+        if not queries.own_bias:
+            scores = torch.addmm(_bias(model, queries), queries.vectors, model.entity.T)
+            return scores if queries.offset is None else scores.add_(queries.offset.unsqueeze(1))
+    return (model.score_tails(h, r) if asked == 2 else model.score_heads(r, t)).clone()
 
 
-def _links_to_itself(graph: Graph, relation: int) -> bool:
-    own = graph.triples[graph.triples[:, 1] == relation]
-    return bool((own[:, 0] == own[:, 2]).any())
+_BIASES: WeakKeyDictionary[Scorer, tuple[Any, Tensor]] = WeakKeyDictionary()
 
 
-def _mask(ids: np.ndarray[Any, np.dtype[np.int32]], size: int) -> Tensor:
-    mask = torch.zeros(size, dtype=torch.bool)
-    mask[torch.from_numpy(ids.astype(np.int64))] = True
-    return mask
+def _bias(model: Scorer, queries: Queries) -> Tensor:
+    """The bias of all entities, kept as long as the weights stay: to make it costs more than a query's product."""
+    if queries.bias is None:
+        return queries.vectors.new_zeros(())
+    entity = model.entity
+    made_from = (queries.bias, entity.data_ptr(), entity._version)
+    if model not in _BIASES or _BIASES[model][0] != made_from:
+        _BIASES[model] = made_from, queries.bias(entity)
+    return _BIASES[model][1]
 
 
-def _one(index: int, device: torch.device) -> Tensor:
-    return torch.tensor([index], device=device)
+def _log_z(scores: Tensor, scale: float) -> Doubles:
+    """log Σ exp(scale * score) of each row: exponentials in float32 of differences to the greatest, sums of them."""
+    top = scores.amax(1, keepdim=True)
+    if bool((top.isnan() | top.isposinf()).any()):
+        raise RelWalkError("the model gives scores that are not numbers: it cannot predict. Train it again.")
+    total = torch.sub(scores, top).mul_(scale).exp_().sum(1)
+    return (scale * top.squeeze(1).double() + total.double().log()).cpu().numpy()
+
+
+def _best(scores: Tensor, k: int) -> Iterator[tuple[Longs, Doubles]]:
+    """Of each row the k greatest, greatest first and equal ones by id, with their scores; never -inf."""
+    least = scores.topk(min(k, scores.shape[1])).values[:, -1:]
+    rows, ids = (scores >= least).nonzero(as_tuple=True)  # also those level with the k-th, which topk chose among
+    values = scores[rows, ids].double().cpu().numpy()
+    row_of, id_of = rows.cpu().numpy(), ids.cpu().numpy()
+    order = np.lexsort((id_of, -values, row_of))
+    ends = np.searchsorted(row_of, np.arange(len(scores) + 1))
+    for start, end in pairwise(ends.tolist()):
+        own = order[start : min(end, start + k)]
+        own = own[values[own] > -np.inf]
+        yield id_of[own], values[own]
+
+
+def _known(graph: Graph, ids: Longs, asked: int) -> Lists:
+    """The answers that the graph already holds, of each query."""
+    if asked != 1:
+        return graph.known["tail" if asked == 2 else "head"].to(ids[:, 2 - asked], ids[:, 1])
+    tails = graph.known["tail"]
+    relations = [_relations_between(tails, h, t) for h, t in ids[:, [0, 2]].tolist()]
+    offsets = np.cumsum([0, *map(len, relations)])
+    return Lists(offsets, np.concatenate(relations).astype(np.int32))
+
+
+def _relations_between(tails: KnownAnswers, h: int, t: int) -> Longs:
+    """The questions (h, r, ?) for all r stand together: those that t answers are found without a look at the rest."""
+    first, last = np.searchsorted(tails.keys, [h * tails.relations, (h + 1) * tails.relations])
+    offsets = tails.lists.offsets[first : last + 1]
+    places = offsets[0] + np.flatnonzero(tails.lists.values[offsets[0] : offsets[-1]] == t)
+    rows = first + np.searchsorted(offsets, places, side="right") - 1
+    relations: Longs = tails.keys[rows] % tails.relations
+    return relations
+
+
+def _tensor(array: NDArray[np.integer], like: Tensor) -> Tensor:
+    return torch.from_numpy(array.astype(np.int64)).to(like.device)

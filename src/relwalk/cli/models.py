@@ -224,15 +224,31 @@ def predict(
     head: Annotated[str | None, typer.Option(help="The head, by name or label.")] = None,
     relation: Annotated[str | None, typer.Option(help="The relation.")] = None,
     tail: Annotated[str | None, typer.Option(help="The tail.")] = None,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Many questions: head, relation, tail, with ? for what is asked; - is stdin."
+        ),
+    ] = None,
     k: Annotated[int, typer.Option("-k", "--top", min=1, help="How many answers.")] = 10,
     only_new: Annotated[bool, typer.Option("--only-new", help="Leave out what the graph already says.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Where the answers of --queries go: .tsv, .csv or .jsonl.")] = None,
     device: options.Device = "cpu",
+    force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """The most probable tails, heads or relations: give two of --head, --relation, --tail."""
+    """The most probable tails, heads or relations: give two of --head, --relation, --tail, or a file of --queries."""
+    from relwalk.cli.queries import predict_file
     from relwalk.prediction import predict as ask
     from relwalk.run import load_run
 
+    if queries is not None:
+        if not head is relation is tail is None:
+            raise RelWalkError("--queries holds the questions: leave out --head, --relation and --tail")
+        predict_file(run, queries, out, k=k, only_new=only_new, device=device, force=force, as_json=as_json)
+        return
+    if out is not None:
+        raise RelWalkError("--out is for the answers to a file of --queries: give one, or leave out --out")
     loaded = load_run(run, device=device)
     answers = ask(loaded, head=head, relation=relation, tail=tail, k=k, only_new=only_new)
     console.result(answers, as_json)

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relwalk.errors import GraphError
 from relwalk.graph.answers import SIDES, Answers, Side, arguments
@@ -100,6 +101,13 @@ class Graph:
     @cached_property
     def argument_lists_of_train(self) -> Mapping[Side, Lists]:
         return {side: arguments(self.train, side, len(self.relations)) for side in SIDES}
+
+    @cached_property
+    def has_loops(self) -> NDArray[np.bool_]:
+        """Of each relation, whether it links some entity to itself."""
+        found = np.zeros(len(self.relations), np.bool_)
+        found[self.triples[self.triples[:, 0] == self.triples[:, 2], 1]] = True
+        return found
 
     @cached_property
     def unseen(self) -> Ints:

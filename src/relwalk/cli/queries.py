@@ -1,0 +1,141 @@
+"""`relwalk predict --queries`: a file of questions in, a table or JSON Lines of answers out."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import IO
+
+import typer
+
+from relwalk.cli import console
+from relwalk.errors import BadLine, GraphError, RefusedOverwrite, UnknownChoice, UnknownName
+from relwalk.graph.formats.base import shorten
+from relwalk.graph.formats.source import BOM, open_bytes, translated, uncompressed
+from relwalk.graph.graph import Graph
+from relwalk.prediction import Answers, Query, predict_many
+from relwalk.run import load_run
+
+ASKED = ("?", "")
+COLUMNS = ("query", "head", "relation", "tail", "rank", "answer", "label", "score", "probability", "known")
+SHAPE = "head, relation and tail, one of them ?"
+
+Numbered = Iterable[tuple[int, Query, Answers]]
+
+
+def predict_file(
+    run: Path, queries: str, out: Path | None, *, k: int, only_new: bool, device: str, force: bool, as_json: bool
+) -> None:
+    """Answer every question of a file. All of them are read and understood before the first is answered."""
+    if out is not None:
+        if out.suffix.lower() not in WRITERS:
+            raise UnknownChoice("ending of --out", out.suffix, WRITERS)
+        if out.exists() and not force:
+            raise RefusedOverwrite(out)
+    loaded = load_run(run, device=device)
+    questions = read_queries(queries, loaded.graph)
+    found = predict_many(loaded, questions, k=k, only_new=only_new)
+    if out is None:
+        for answers in found:
+            console.result(answers, as_json)
+        return
+    _write(out, ((n, q, a) for n, (q, a) in enumerate(zip(questions, found, strict=True), start=1)))
+    typer.echo(json.dumps({"out": str(out), "queries": len(questions)}) if as_json else str(out))
+
+
+def read_queries(source: str, graph: Graph) -> list[Query]:
+    """The questions of a TSV or CSV file, or of standard input, every name looked up. # begins a remark."""
+    path = Path("standard input" if source == "-" else source)
+    by_commas = uncompressed(path).suffix.lower() == ".csv"
+    with translated(path), nullcontext(sys.stdin.buffer) if source == "-" else open_bytes(path) as file:
+        found = [_query(path, number, _fields(path, number, line, by_commas), graph) for number, line in _lines(file)]
+    if not found:
+        raise GraphError(f"{path}: found no questions; expected {SHAPE}, in each line. Write at least one.")
+    return found
+
+
+def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    for number, line in enumerate(file, start=1):
+        line = (line.removeprefix(BOM) if number == 1 else line).rstrip(b"\r\n")
+        if line.strip() and not line.startswith(b"#"):
+            yield number, line
+
+
+def _fields(path: Path, number: int, line: bytes, by_commas: bool) -> list[str]:
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as error:
+        found = f"bytes that are not UTF-8: {shorten(line.decode(errors='backslashreplace'))}"
+        raise BadLine(path, number, found=found, expected="UTF-8 text", cure="Save the file as UTF-8.") from error
+    try:
+        fields = next(csv.reader([text], strict=True)) if by_commas else text.split("\t")
+    except csv.Error as error:
+        cure = "Close the quotes; double those that belong to a name."
+        raise BadLine(path, number, found=f"{error}: {shorten(text)}", expected=SHAPE, cure=cure) from error
+    if len(fields) != 3:
+        count = f"{len(fields)} column{'s' * (len(fields) != 1)}"
+        separator = "commas" if by_commas else "tabs (commas in a file called .csv)"
+        cure = f"Separate the three by {separator}."
+        raise BadLine(path, number, found=f"{count}: {shorten(text)}", expected=SHAPE, cure=cure)
+    return fields
+
+
+def _query(path: Path, number: int, fields: list[str], graph: Graph) -> Query:
+    head, relation, tail = (None if field.strip() in ASKED else field for field in fields)
+    asked = (head, relation, tail).count(None)
+    if asked != 1:
+        found = f"{asked or 'nothing'} asked: {shorten(' '.join(fields))}"
+        cure = "Write ? for what is asked, and only there; # in front makes a line a remark."
+        raise BadLine(path, number, found=found, expected=SHAPE, cure=cure)
+    for vocabulary, name in ((graph.entities, head), (graph.relations, relation), (graph.entities, tail)):
+        try:
+            if name is not None:
+                vocabulary.id(name)
+        except UnknownName as error:
+            names = " or ".join(map(repr, error.nearest))
+            cure = f"Did you mean {names}?" if names else "The run's entities.tsv and relations.tsv list all names."
+            found, expected = f"the {error.kind} {error.name!r}", f"the name of one {error.kind} of {graph.name!r}"
+            raise BadLine(path, number, found=found, expected=expected, cure=cure) from error
+    return head, relation, tail
+
+
+def _write(out: Path, answered: Numbered) -> None:
+    """Line by line, under another name until it is whole."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8", newline="") as file:
+            WRITERS[out.suffix.lower()](file, answered)
+        temporary.replace(out)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _table(delimiter: str) -> Callable[[IO[str], Numbered], None]:
+    def write(file: IO[str], answered: Numbered) -> None:
+        rows = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        rows.writerow(COLUMNS)
+        for number, query, answers in answered:
+            question = [name if name is not None else "?" for name in query]
+            for place, a in enumerate(answers, start=1):
+                known = "known" if a.known else "new"
+                rows.writerow([number, *question, place, a.name, a.label, a.score, a.probability, known])
+
+    return write
+
+
+def _json_lines(file: IO[str], answered: Numbered) -> None:
+    for number, _, answers in answered:
+        file.write(json.dumps({"query": number, **answers.as_dict()}, ensure_ascii=False) + "\n")
+
+
+WRITERS: dict[str, Callable[[IO[str], Numbered], None]] = {
+    ".tsv": _table("\t"),
+    ".csv": _table(","),
+    ".jsonl": _json_lines,
+}
