@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -96,6 +96,27 @@ class Scorer(nn.Module, ABC):
     def orthogonal(self) -> list[nn.Parameter]:
         """The weights that are stacks of orthogonal matrices: an optimiser of their own keeps them so."""
         return []
+
+
+class _SquaredNorms(torch.autograd.Function):
+    """Autograd would keep a square of the whole table, and make two more of its size on the way back."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        norms: Tensor = torch.linalg.vector_norm(x, dim=-1)
+        return norms.square()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return torch.mul(x, (2 * grads[0]).unsqueeze(-1))
+
+
+def squared_norms(x: Tensor) -> Tensor:
+    """||x||² of each vector.  # (...,)"""
+    norms: Tensor = _SquaredNorms.apply(x)  # type: ignore[no-untyped-call]
+    return norms
 
 
 class Queries(NamedTuple):

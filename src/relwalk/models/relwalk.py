@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from relwalk.errors import RelWalkError, UnknownChoice
-from relwalk.models.base import ProductScorer, Queries
+from relwalk.models.base import ProductScorer, Queries, squared_norms
 from relwalk.models.grouped import project
 from relwalk.models.orthogonal import soft_penalty, start
 
@@ -95,7 +95,7 @@ class RelWalk(ProductScorer):
         """||x + Rᵀe||² = 2 (R x)·e + ||Rᵀe||² + ||x||² for every candidate e; ||Rᵀe|| = ||e|| when exact."""
         offset = x.square().sum(-1)
         if self.exact:
-            return Queries(2 * Rx, _squared_norms, offset)
+            return Queries(2 * Rx, squared_norms, offset)
         return Queries(2 * Rx, lambda e: _projected_norms(e, R, relations), offset, own_bias=True)
 
     def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
@@ -141,10 +141,6 @@ class RelWalk(ProductScorer):
         """log p(h, t | R) = s / 2d - 2 log Z, with Z estimated from random directions.  # (batch,)"""
         partition = self.log_partition(relations, directions=directions, generator=generator)
         return self.scale * self.score(heads, relations, tails) - partition
-
-
-def _squared_norms(e: Tensor) -> Tensor:
-    return e.square().sum(-1)
 
 
 def _projected_norms(e: Tensor, R: Tensor, relations: Tensor) -> Tensor:

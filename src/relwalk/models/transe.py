@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from relwalk.models.base import ProductScorer, Queries
+from relwalk.models.base import ProductScorer, Queries, squared_norms
 
 
 class TransE(ProductScorer):
@@ -42,4 +42,4 @@ def _nearest_to(x: Tensor) -> Queries:
 
 
 def _minus_squared_norms(e: Tensor) -> Tensor:
-    return -e.square().sum(-1)
+    return -squared_norms(e)

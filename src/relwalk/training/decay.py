@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from relwalk.models.base import Scorer
+from relwalk.models.base import Scorer, squared_norms
 from relwalk.training.settings import TrainingSettings
 
 
@@ -19,7 +19,8 @@ def decay(model: Scorer, settings: TrainingSettings, heads: Tensor, relations: T
     unit = 2 * model.scale
     total = torch.zeros((), device=heads.device)
     if settings.l2:
-        total = total + settings.l2 * unit * model.vectors(torch.cat([heads, tails])).square().sum()
+        times = torch.bincount(torch.cat([heads, tails]), minlength=len(model.table))
+        total = total + settings.l2 * unit * (times * squared_norms(model.table)).sum()
     if settings.n3:
         total = total + settings.n3 * unit**1.5 * model.cubes(heads, relations, tails)
     return total

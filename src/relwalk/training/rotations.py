@@ -95,7 +95,7 @@ class _Asked(NamedTuple):
     def few(self, limit: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Relations with up to `limit` rows, in batches of like width: which, P and N (matrices, width, d)."""
         counts = self.bounds.diff()
-        width, least = 1, 0
+        width, least = 2, 0
         while least < limit:
             width = min(2 * width, limit)
             group = ((counts > least) & (counts <= width)).nonzero().squeeze(1)

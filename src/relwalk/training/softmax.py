@@ -90,23 +90,26 @@ class _SoftmaxLoss(torch.autograd.Function):
         log_weights: Tensor | None,
     ) -> Tensor:
         rows, columns, share = targets
+        dim, drawn = q.shape[1], len(e) if log_weights is None else len(log_weights)
         pairs = _Pairs(rows, q[rows], e[columns], b[columns], _missing(log_weights, columns))
         weight = q.new_zeros(len(q)).index_add_(0, rows, share)  # (rows,)
-        drawn, drawn_b = (e, b) if log_weights is None else (e[: len(log_weights)], b[: len(log_weights)] + log_weights)
-        exponentials, log_z, slope_q, per_z, lacking = _exponentials(q, drawn, drawn_b, pairs, weight, workspace)
-        loss = torch.where(weight > 0, weight * log_z, 0.0).sum() - (share * pairs.hit).sum()
+        made = _exponentials(
+            q, e[:drawn], b[:drawn] if log_weights is None else b[:drawn] + log_weights, pairs, workspace
+        )
+        loss = torch.where(weight > 0, weight * made.log_z, 0.0).sum() - (share * pairs.hit).sum()
 
-        slope_e = torch.empty_like(e) if log_weights is None else torch.zeros_like(e)
-        slope_b = torch.empty_like(b) if log_weights is None else torch.zeros_like(b)
-        weighted = (q * per_z.unsqueeze(1)).to(workspace.dtype)
-        low_per_z = per_z.to(workspace.dtype)
-        for start, tile in zip(range(0, len(drawn), workspace.tile), exponentials, strict=True):
-            part = slice(start, start + tile.shape[1])
-            _mm(tile.T, weighted, slope_e[part])
-            slope_b[part] = tile.T @ low_per_z
+        per_z = torch.where(weight > 0, weight / made.total, 0.0)  # a row without targets asks for nothing
+        slope_q = torch.where(per_z.unsqueeze(1) > 0, made.slope[:, :dim] * per_z.unsqueeze(1), 0.0)
+        weighted = made.q * per_z.unsqueeze(1).to(workspace.dtype)  # its column of ones brings the slope of the bias
+        slopes = (
+            q.new_empty(len(e), weighted.shape[1]) if log_weights is None else q.new_zeros(len(e), weighted.shape[1])
+        )
+        for start, tile in zip(range(0, drawn, workspace.tile), made.tiles, strict=True):
+            _mm(tile.T, weighted, slopes[start : start + tile.shape[1]])
+        slope_e, slope_b = slopes[:, :dim], slopes[:, dim]
         hits = share * (1 - smoothing)
-        if lacking is not None:
-            hits = hits - per_z[rows] * lacking
+        if made.lacking is not None:
+            hits = hits - per_z[rows] * made.lacking
         slope_q.index_add_(0, rows, hits.unsqueeze(1) * pairs.e, alpha=-1)
         slope_e.index_add_(0, columns, hits.unsqueeze(1) * pairs.q, alpha=-1)
         slope_b.index_add_(0, columns, hits, alpha=-1)
@@ -117,7 +120,8 @@ class _SoftmaxLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        return (*(grads[0] * slope for slope in ctx.saved_tensors), None, None, None, None)
+        plain = bool(grads[0] == 1)  # the loss itself is what is minimised: spare a copy of every slope
+        return (*(slope if plain else grads[0] * slope for slope in ctx.saved_tensors), None, None, None, None)
 
 
 class _Pairs:
@@ -146,42 +150,59 @@ def _shift(hit: Tensor, rows: Tensor, count: int) -> Tensor:
     return torch.where(best.isinf(), 0.0, best)
 
 
-def _exponentials(
-    q: Tensor, e: Tensor, b: Tensor, pairs: _Pairs, weight: Tensor, workspace: Workspace
-) -> tuple[list[Tensor], Tensor, Tensor, Tensor, Tensor | None]:
-    """exp(scores - shift) by tiles, log of the rows' sums, the slope of q without targets, weight / sum, and what the
-    tiles lack of each target."""
+class _Exponentials(NamedTuple):
+    """exp(scores - shift) by tiles, and what was found on the way."""
+
+    tiles: list[Tensor]
+    q: Tensor  # (rows, dim + 2 or a little more) the rows with a column for the bias and one for the shift
+    total: Tensor  # (rows,) the sums
+    log_z: Tensor  # (rows,)
+    slope: Tensor  # (rows, dim + ...) the slope of q without targets, times the sum
+    lacking: Tensor | None  # (pairs,) what the tiles lack of each target
+
+
+def _exponentials(q: Tensor, e: Tensor, b: Tensor, pairs: _Pairs, workspace: Workspace) -> _Exponentials:
     tiles = workspace.tiles(len(q), len(e), q.device)
-    shift = _shift(pairs.hit, pairs.rows, len(q))
-    total, slope = _fill(tiles, q, e, b, shift, workspace)
+    shift = _shift(pairs.hit, pairs.rows, len(q)).to(workspace.dtype).float()
+    long_e = _lengthened(e, b, torch.ones_like(b), workspace.dtype)
+    long_q = _lengthened(q, torch.ones_like(shift), -shift, workspace.dtype)
+    slope = _fill(tiles, long_q, long_e)
+    total = slope[:, q.shape[1] + 1]
     if not bool(total.isfinite().all()):  # an entity scores e^88 times a target: shift by the true maximum
         best = [torch.addmm(bb, q, ee.T).amax(1) for ee, bb in _parts(e, b, workspace)]
-        shift = torch.stack([shift, *best]).amax(0)
-        total, slope = _fill(tiles, q, e, b, shift, workspace)
+        shift = torch.stack([shift, *best]).amax(0).to(workspace.dtype).float()
+        long_q = _lengthened(q, torch.ones_like(shift), -shift, workspace.dtype)
+        slope = _fill(tiles, long_q, long_e)
+        total = slope[:, q.shape[1] + 1]
     lacking = pairs.lacking(shift)
     if lacking is not None:
         total = total.index_add(0, pairs.rows, lacking)
-    per_z = torch.where(weight > 0, weight / total, 0.0)  # a row without targets asks for nothing
-    slope = torch.where(per_z.unsqueeze(1) > 0, slope * per_z.unsqueeze(1), 0.0)
-    return tiles, shift + total.log(), slope, per_z, lacking
+    return _Exponentials(tiles, long_q, total, shift + total.log(), slope, lacking)
 
 
-def _fill(
-    tiles: list[Tensor], q: Tensor, e: Tensor, b: Tensor, shift: Tensor, workspace: Workspace
-) -> tuple[Tensor, Tensor]:
-    low_q, low_e = q.to(workspace.dtype), e.to(workspace.dtype)
-    total, slope = torch.zeros_like(shift), torch.zeros_like(q)
-    ones = torch.ones(workspace.tile, dtype=workspace.dtype, device=q.device)
-    down = shift.unsqueeze(1).to(workspace.dtype)
-    for tile, (entities, bias) in zip(tiles, _parts(low_e, b.to(workspace.dtype), workspace), strict=True):
-        torch.addmm(bias, low_q, entities.T, out=tile)
-        tile.sub_(down).exp_()
-        total += tile @ ones[: tile.shape[1]]
+def _lengthened(x: Tensor, first: Tensor, second: Tensor, dtype: torch.dtype) -> Tensor:
+    """Two more columns, so that one product makes scores with bias and shift, another slopes with their sums; and as
+    many zeros as make a multiple of eight, which products like better."""
+    rows, dim = x.shape
+    longer = x.new_zeros(rows, -(-(dim + 2) // 8) * 8, dtype=dtype)
+    longer[:, :dim], longer[:, dim], longer[:, dim + 1] = x, first, second
+    return longer
+
+
+def _fill(tiles: list[Tensor], q: Tensor, e: Tensor) -> Tensor:
+    """Put the exponentials into the tiles; their product with the entities.  # (rows, dim + ...)"""
+    slope = torch.zeros(q.shape, device=q.device)
+    start = 0
+    for tile in tiles:
+        entities = e[start : start + tile.shape[1]]
+        torch.mm(q, entities.T, out=tile)
+        tile.exp_()
         if slope.dtype == tile.dtype:
             slope.addmm_(tile, entities)
         else:
             slope += tile @ entities
-    return total, slope
+        start += tile.shape[1]
+    return slope
 
 
 def _parts(e: Tensor, b: Tensor, workspace: Workspace) -> list[tuple[Tensor, Tensor]]:
