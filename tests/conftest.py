@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that wait must not spin: the tests share their cores
-
 import numpy as np
 import pytest
 import torch

@@ -51,7 +51,7 @@ class Whole(ProductScorer):
     def _bias(e):
         return e.abs().sum(-1)
 
-    def table(self) -> np.ndarray:
+    def as_table(self) -> np.ndarray:
         """Every score, one at a time.  # (entities, relations, entities)"""
         h, r, t = np.indices((self.entities, self.relations, self.entities)).reshape(3, -1)
         with torch.no_grad():
@@ -86,7 +86,7 @@ def test_products_agree_with_a_slow_reference(train, test, filtered, rule, block
     with patch.object(ranking, "CHUNK", chunk), patch.object(scores, "TILE", tile):
         found = rank(model, graph, "test", filtered=filtered, candidates=rule, block=block)
     for side in ("head", "tail"):
-        assert ranks(found, side) == slow_ranks(graph, model.table(), side, filtered, rule)
+        assert ranks(found, side) == slow_ranks(graph, model.as_table(), side, filtered, rule)
 
 
 @pytest.mark.parametrize("rule", ["all", "argument", "argument-train"])

@@ -72,7 +72,7 @@ def test_the_estimated_sum_is_unbiased_at_any_size() -> None:
     draws = Draws.of(np.repeat(np.arange(30, dtype=np.int32), np.arange(30) % 7), 30)
     exact = (q @ e.T).double().exp().sum(1)
     estimates = []
-    for _ in range(3000):
+    for _ in range(1500):
         drawn = draws.draw(5, generator)  # five of thirty
         others = torch.tensor([x for x in (4, 9, 2, 0) if x not in drawn.entities.tolist()], dtype=torch.long)
         order = torch.cat([drawn.entities, others])
@@ -98,7 +98,7 @@ def test_the_sampled_gradient_is_that_of_all_entities_on_average(world: Graph) -
     exact_loss, exact = sampled(model, small, 0, torch.Generator())
     generator = torch.Generator().manual_seed(2)
     for corrected in (True, False):
-        runs = [sampled(model, small, 400, generator, corrected) for _ in range(150)]
+        runs = [sampled(model, small, 400, generator, corrected) for _ in range(80)]
         losses, gradients = np.array([run[0] for run in runs]), torch.stack([run[1] for run in runs])
         error = gradients.std(0) / len(runs) ** 0.5
         off = ((gradients.mean(0) - exact).abs() / (error + 1e-6 * exact.abs().max())).flatten()
