@@ -43,7 +43,9 @@ def test_weights_make_up_for_the_probability_of_a_draw() -> None:
 
 def sampled(model, graph: Graph, count: int, generator, corrected: bool = True) -> tuple[float, torch.Tensor]:
     """Loss and gradient of all questions of a graph with a sample of its entities."""
-    task = Likelihood(graph, TrainingSettings(l2=0.0, batch_size=10_000, candidates_per_step=count))
+    task = Likelihood(
+        graph, TrainingSettings(l2=0.0, batch_size=10_000, candidates_per_step=count, precision="float32")
+    )
     (batch,) = task.batches(torch.Generator().manual_seed(0))
     if not corrected:
         task.draws = Uncorrected(task.draws)
@@ -98,7 +100,7 @@ def test_the_sampled_gradient_is_that_of_all_entities_on_average(world: Graph) -
     exact_loss, exact = sampled(model, small, 0, torch.Generator())
     generator = torch.Generator().manual_seed(2)
     for corrected in (True, False):
-        runs = [sampled(model, small, 400, generator, corrected) for _ in range(80)]
+        runs = [sampled(model, small, 400, generator, corrected) for _ in range(150)]
         losses, gradients = np.array([run[0] for run in runs]), torch.stack([run[1] for run in runs])
         error = gradients.std(0) / len(runs) ** 0.5
         off = ((gradients.mean(0) - exact).abs() / (error + 1e-6 * exact.abs().max())).flatten()

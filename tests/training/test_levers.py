@@ -16,10 +16,10 @@ from relwalk.graph.graph import Graph
 from relwalk.models import MODELS, build_model
 from relwalk.models.orthogonal import defect
 from relwalk.run import Run, load_run
-from relwalk.training.adagrad import RowAdagrad, RowwiseAdagrad
 from relwalk.training.averaging import Average
 from relwalk.training.checkpoint import restore_checkpoint, save_checkpoint
 from relwalk.training.likelihood import _drop
+from relwalk.training.moving import SGD, Adagrad, Adam, Group, RowwiseAdagrad
 from relwalk.training.schedule import rate_factor
 from relwalk.training.settings import TrainingSettings
 from relwalk.training.trainer import Trainer, _clip
@@ -140,8 +140,8 @@ def test_a_plateau_lowers_every_rate(world: Graph) -> None:
     trainer = Trainer(model, make_task(world, settings), settings, validate=lambda _: next(figures))
     trainer.run()
     assert trainer.progress.rate_drops == 2
-    assert trainer.optimizers[0].param_groups[0]["lr"] == pytest.approx(0.8 * 0.5**2)
-    assert trainer.optimizers[1].param_groups[0]["lr"] == pytest.approx(0.3 * 0.5**2)
+    assert trainer.optimizers[0].groups[0].lr == pytest.approx(0.8 * 0.5**2)
+    assert trainer.optimizers[1].groups[0].lr == pytest.approx(0.3 * 0.5**2)
 
 
 def test_an_average_is_the_mean_of_epochs_and_stays_orthogonal(world: Graph) -> None:
@@ -189,7 +189,7 @@ def test_rowwise_adagrad_by_hand_dense_and_sparse() -> None:
     start = torch.zeros(3, 2)
     for sparse in (False, True):
         weights = torch.nn.Parameter(start.clone())
-        optimizer = RowwiseAdagrad([weights], lr=0.5)
+        optimizer = RowwiseAdagrad([Group([weights], 0.5)])
         for gradient in ([3.0, 1.0], [1.0, 1.0]):
             dense = torch.zeros(3, 2)
             dense[1] = torch.tensor(gradient)
@@ -201,17 +201,23 @@ def test_rowwise_adagrad_by_hand_dense_and_sparse() -> None:
         assert float(weights.detach()[[0, 2]].abs().max()) == 0
 
 
-def test_adagrad_of_sparse_gradients_is_adagrad() -> None:
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [(SGD, torch.optim.SGD), (Adagrad, torch.optim.Adagrad), (Adam, torch.optim.Adam)]
+)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_optimizers_step_as_torchs_do(ours: type, theirs: type, sparse: bool) -> None:
+    if sparse and ours is Adam:
+        pytest.skip("Adam moves every row, and is refused where gradients are sparse")
     generator = torch.Generator().manual_seed(0)
-    ours, theirs = (torch.nn.Parameter(torch.ones(4, 3)) for _ in range(2))
-    optimizers = RowAdagrad([ours], lr=0.2), torch.optim.Adagrad([theirs], lr=0.2)
+    one, other = (torch.nn.Parameter(torch.ones(4, 3)) for _ in range(2))
+    optimizers = ours([Group([one], 0.2)]), theirs([other], lr=0.2)
     for _ in range(5):
         gradient = torch.zeros(4, 3)
         gradient[torch.randperm(4, generator=generator)[:2]] = torch.randn(2, 3, generator=generator)
-        ours.grad, theirs.grad = gradient.to_sparse(1), gradient
+        one.grad, other.grad = gradient.to_sparse(1) if sparse else gradient, gradient
         for optimizer in optimizers:
             optimizer.step()
-    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -5,6 +5,7 @@ import torch
 
 from relwalk.models.grouped import project
 from relwalk.models.orthogonal import defect, start
+from relwalk.training.moving import Group
 from relwalk.training.rotations import POLISH_EVERY, OrthogonalAdagrad
 
 
@@ -18,7 +19,7 @@ def test_every_step_stays_orthogonal_and_in_its_component(dim: int, lr: float) -
     generator = torch.Generator().manual_seed(0)
     matrices = torch.nn.Parameter(start("rotations", 6, dim, generator))
     component = torch.linalg.det(matrices.detach()).sign()
-    optimizer = OrthogonalAdagrad([matrices], lr=lr)
+    optimizer = OrthogonalAdagrad([Group([matrices], lr)])
     for _ in range(3 * POLISH_EVERY):
         matrices.grad = torch.randn(6, dim, dim, generator=generator)
         optimizer.step()
@@ -32,7 +33,7 @@ def test_it_finds_the_rotation_between_two_sets_of_points() -> None:
     points = torch.randn(50, 5, generator=generator)
     wanted = start("rotations", 2, 5, generator)
     matrices = torch.nn.Parameter(wanted @ torch.linalg.matrix_exp(0.3 * _skew(2, 5, generator)))
-    optimizer = OrthogonalAdagrad([matrices], lr=0.1)
+    optimizer = OrthogonalAdagrad([Group([matrices], 0.1)])
     for _ in range(200):
         optimizer.zero_grad()
         (points @ matrices - points @ wanted).square().sum().backward()
@@ -48,7 +49,7 @@ def _skew(count: int, dim: int, generator: torch.Generator) -> torch.Tensor:
 def test_matrices_without_a_gradient_keep_their_bits() -> None:
     matrices = torch.nn.Parameter(start("rotations", 3, 4, torch.Generator().manual_seed(2)))
     before = matrices.detach().clone()
-    optimizer = OrthogonalAdagrad([matrices], lr=0.3)
+    optimizer = OrthogonalAdagrad([Group([matrices], 0.3)])
     matrices.grad = torch.zeros(3, 4, 4)
     matrices.grad[1] = torch.randn(4, 4, generator=torch.Generator().manual_seed(3))
     for _ in range(POLISH_EVERY):
@@ -63,13 +64,13 @@ def test_a_gradient_that_leads_nowhere_on_the_group_moves_nothing() -> None:
     matrices = torch.nn.Parameter(start("rotations", 1, 4, torch.Generator().manual_seed(4)))
     before = matrices.detach().clone()
     matrices.grad = 3 * before
-    OrthogonalAdagrad([matrices], lr=0.3).step()
+    OrthogonalAdagrad([Group([matrices], 0.3)]).step()
     torch.testing.assert_close(matrices.detach(), before, rtol=0, atol=1e-3)
 
 
 def step_by_rows(matrices: torch.nn.Parameter, rows, slopes, relations, transposed: bool, lr: float) -> None:
     """One step down the gradient of Σ slopes · project(rows)."""
-    optimizer = OrthogonalAdagrad([matrices], lr=lr)
+    optimizer = OrthogonalAdagrad([Group([matrices], lr)])
     (slopes * project(rows, matrices, relations, transposed=transposed)).sum().backward()
     assert matrices.grad is None  # no d x d gradient was made
     optimizer.step()
@@ -86,7 +87,7 @@ def test_a_few_rows_and_a_whole_gradient_make_the_same_rotation(count: int, tran
     by_rows, by_gradient = torch.nn.Parameter(first.clone()), torch.nn.Parameter(first.clone())
     step_by_rows(by_rows, rows, slopes, relations, transposed, lr)
 
-    optimizer = OrthogonalAdagrad([by_gradient], lr=lr)
+    optimizer = OrthogonalAdagrad([Group([by_gradient], lr)])
     chosen = first[relations].mT if transposed else first[relations]
     outer = torch.einsum("bi,bj->bij", rows, slopes)
     by_gradient.grad = torch.zeros_like(first).index_add_(0, relations, outer.mT if transposed else outer)
@@ -117,7 +118,7 @@ def test_steps_by_rows_stay_orthogonal(size: float) -> None:
     generator = torch.Generator().manual_seed(6)
     matrices = torch.nn.Parameter(start("signs", 20, 24, generator))
     component = torch.linalg.det(matrices.detach()).sign()
-    optimizer = OrthogonalAdagrad([matrices], lr=1.0)
+    optimizer = OrthogonalAdagrad([Group([matrices], 1.0)])
     for _ in range(5 * POLISH_EVERY):
         optimizer.zero_grad()
         relations = torch.randint(0, 20, (60,), generator=generator)

@@ -19,8 +19,6 @@ from relwalk.training.settings import TrainingSettings
 class Contrast:
     """One epoch: every true triple once, in random order, each against its own negatives."""
 
-    sparse = False
-
     def __init__(self, graph: Graph, settings: TrainingSettings) -> None:
         self.positives = torch.from_numpy(graph.train.astype(np.int64))
         self.settings = settings

@@ -66,10 +66,6 @@ class Likelihood:
         self.draws = Draws.of(self.answers.values, len(graph.entities)) if self.candidates else None
         self.place = np.zeros(len(graph.entities) if self.candidates else 0, np.int64)  # of an entity in a step's table
 
-    @property
-    def sparse(self) -> bool:
-        return self.draws is not None
-
     def __len__(self) -> int:
         return -(-len(self.given) // self.batch_size)
 

@@ -2,58 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import torch
 from torch import Tensor
 
 from relwalk.models.base import Scorer
-from relwalk.training.adagrad import RowAdagrad, RowwiseAdagrad
+from relwalk.training.moving import SGD, Adagrad, Adam, Group, Optimizer, RowwiseAdagrad
 from relwalk.training.rotations import OrthogonalAdagrad
 from relwalk.training.settings import TrainingSettings
 
-OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "sgd": torch.optim.SGD,
-    "adagrad": torch.optim.Adagrad,
+OPTIMIZERS: dict[str, type[Optimizer]] = {
+    "sgd": SGD,
+    "adagrad": Adagrad,
     "rowwise-adagrad": RowwiseAdagrad,
-    "adam": torch.optim.Adam,
+    "adam": Adam,
 }
 ROTATION_LR = 0.3  # relation_lr of orthogonal matrices when none is given
 
 
-def build_optimizers(model: Scorer, settings: TrainingSettings, *, sparse: bool = False) -> list[torch.optim.Optimizer]:
-    """One optimiser for all free weights, and one that keeps the orthogonal ones orthogonal.
-
-    With `sparse`, the gradient of the entities names only the rows it is about, and only those are stepped.
-    """
+def build_optimizers(model: Scorer, settings: TrainingSettings) -> list[Optimizer]:
+    """One optimiser for all free weights, and one that keeps the orthogonal ones orthogonal."""
     orthogonal = model.orthogonal()
     apart = {id(weights) for weights in (model.entity, *orthogonal)}
-    free = [weights for weights in model.parameters() if id(weights) not in apart]
-    groups: list[dict[str, object]] = [{"params": [model.entity], "lr": settings.lr}]
+    free: list[Tensor] = [weights for weights in model.parameters() if id(weights) not in apart]
+    groups = [Group([model.entity], settings.lr)]
     if free:
-        groups.append({"params": free, "lr": settings.relation_lr or settings.lr})
-    kind = RowAdagrad if sparse and settings.optimizer == "adagrad" else OPTIMIZERS[settings.optimizer]
-    optimizers = [kind(groups, fused=model.entity.device.type == "cpu" and not sparse)]
+        groups.append(Group(free, settings.relation_lr or settings.lr))
+    optimizers = [OPTIMIZERS[settings.optimizer](groups)]
     if orthogonal:
-        optimizers.append(OrthogonalAdagrad(orthogonal, lr=settings.relation_lr or ROTATION_LR))
+        optimizers.append(OrthogonalAdagrad([Group([*orthogonal], settings.relation_lr or ROTATION_LR)]))
     return optimizers
 
 
-def optimizer_tensors(optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Tensor]:
-    """What the optimisers remember as named tensors, `<optimiser>/<parameter>/<what>`."""
+def optimizer_tensors(optimizers: Sequence[Optimizer]) -> dict[str, Tensor]:
+    """What the optimisers remember as named tensors, `<optimiser>/<weights>/<what>`."""
     return {
-        f"{number}/{index}/{key}": value
-        for number, optimizer in enumerate(optimizers)
-        for index, slots in optimizer.state_dict()["state"].items()
-        for key, value in slots.items()
+        f"{n}/{name}": tensor for n, optimizer in enumerate(optimizers) for name, tensor in optimizer.tensors().items()
     }
 
 
-def restore_optimizers(optimizers: Sequence[torch.optim.Optimizer], tensors: Mapping[str, Tensor]) -> None:
+def restore_optimizers(optimizers: Sequence[Optimizer], tensors: Mapping[str, Tensor]) -> None:
     for number, optimizer in enumerate(optimizers):
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in tensors.items():
-            own, index, key = name.split("/")
-            if int(own) == number:
-                state.setdefault(int(index), {})[key] = tensor
-        optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+        own = f"{number}/"
+        optimizer.restore({name.removeprefix(own): t for name, t in tensors.items() if name.startswith(own)})

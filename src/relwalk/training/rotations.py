@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from relwalk.models.grouped import Factors, collect_factors
 from relwalk.models.orthogonal import nearest_orthogonal
+from relwalk.training.moving import Group, Optimizer, State
 
 SMALL = 0.004  # (I - A + A²/2) is orthogonal up to A⁴/4, so to 4e-6 while ||A²|| is below this
 POLISH_EVERY = 8  # steps of a matrix after which rounding is taken out
@@ -17,7 +18,7 @@ FARTHEST = 1.0  # ||ηA|| of one step at most: the first ones, with nothing to c
 FEW = 4  # with fewer than d / FEW rows the small system is cheaper than products of d x d matrices
 
 
-class OrthogonalAdagrad(torch.optim.Optimizer):
+class OrthogonalAdagrad(Optimizer):
     """Keeps stacks of orthogonal matrices (count, d, d) orthogonal while it follows their gradient G.
 
     The part of G that leads along the orthogonal group is R A with A = (RᵀG - GᵀR) / 2, skew, and a step rotates by
@@ -33,31 +34,35 @@ class OrthogonalAdagrad(torch.optim.Optimizer):
     where the step is not a small one.
     """
 
-    def __init__(self, parameters: Iterable[Tensor], lr: float) -> None:
-        super().__init__(parameters, {"lr": lr})
-        self.factors = [collect_factors(matrices) for group in self.param_groups for matrices in group["params"]]
+    def __init__(self, groups: Iterable[Group]) -> None:
+        super().__init__(groups)
+        self.factors = [collect_factors(matrices) for matrices in self.weights()]
 
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        super().zero_grad(set_to_none)
+    def zero_grad(self) -> None:
+        super().zero_grad()
         for collected in self.factors:
             collected.clear()
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        stacks = [(matrices, group["lr"]) for group in self.param_groups for matrices in group["params"]]
-        for (matrices, lr), collected in zip(stacks, self.factors, strict=True):
-            state = self.state[matrices]
-            if not state:
-                state["steps"] = torch.zeros(len(matrices), dtype=torch.long, device=matrices.device)
-                state["sum"] = torch.zeros(len(matrices), device=matrices.device)
-            stack = _Stack(matrices, state["steps"], state["sum"], lr)
-            asked = _joined(collected, matrices)
-            if matrices.grad is None:
-                for which, P, N in asked.few(matrices.shape[-1] // FEW):
-                    _rotate_by_few(stack, which, P, N)
-            which, RG = asked.many(matrices, matrices.shape[-1] // FEW if matrices.grad is None else 0)
-            if len(which):
-                _rotate_by_many(stack, which, RG)
+    def step(self) -> None:
+        rates = [group.lr for group in self.groups for _ in group.weights]
+        for matrices, state, lr, factors in zip(self.weights(), self.states, rates, self.factors, strict=True):
+            self._rotate(matrices, state, lr, _joined(factors, matrices))
+
+    def move(self, weights: Tensor, gradient: Tensor, state: State, lr: float) -> None:
+        self._rotate(weights, state, lr, _joined([], weights))
+
+    def _rotate(self, matrices: Tensor, state: State, lr: float, asked: _Asked) -> None:
+        if not state:
+            state["steps"] = torch.zeros(len(matrices), dtype=torch.long, device=matrices.device)
+            state["sum"] = torch.zeros(len(matrices), device=matrices.device)
+        stack = _Stack(matrices, state["steps"], state["sum"], lr)
+        few = matrices.shape[-1] // FEW if matrices.grad is None else 0  # beside a whole gradient, all are whole
+        for which, P, N in asked.few(few):
+            _rotate_by_few(stack, which, P, N)
+        which, RG = asked.many(matrices, few)
+        if len(which):
+            _rotate_by_many(stack, which, RG)
 
 
 class _Stack(NamedTuple):

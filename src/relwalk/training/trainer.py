@@ -25,10 +25,8 @@ from relwalk.training.settings import TrainingSettings
 
 
 class Task(Protocol):
-    """What is learned from: batches, and the loss of a batch. With `sparse`, a step touches few of the entities."""
+    """What is learned from: batches, and the loss of a batch."""
 
-    @property
-    def sparse(self) -> bool: ...
     def __len__(self) -> int: ...
     def batches(self, generator: torch.Generator) -> Iterator[Any]: ...
     def loss(self, model: Scorer, batch: Any, generator: torch.Generator) -> Tensor: ...
@@ -91,8 +89,8 @@ class Trainer:
     ) -> None:
         self.model, self.task, self.settings = model, task, settings
         self.validate, self.checkpoint, self.observer = validate, checkpoint, observer
-        self.optimizers = build_optimizers(model, settings, sparse=task.sparse)
-        self.full_rates = [[group["lr"] for group in optimizer.param_groups] for optimizer in self.optimizers]
+        self.optimizers = build_optimizers(model, settings)
+        self.full_rates = [[group.lr for group in optimizer.groups] for optimizer in self.optimizers]
         self.progress = Progress()
         self.average = Average()
         self.best: dict[str, Tensor] | None = None
@@ -141,7 +139,7 @@ class Trainer:
             raise self._diverged(f"the loss of step {step} of epoch {epoch} is {value}")
         loss.backward()  # type: ignore[no-untyped-call]
         if self.settings.clip is not None:
-            _clip([w.grad for group in self.optimizers[0].param_groups for w in group["params"]], self.settings.clip)
+            _clip([weights.grad for weights in self.optimizers[0].weights()], self.settings.clip)
         for optimizer in self.optimizers:
             optimizer.step()
         return value
@@ -149,8 +147,8 @@ class Trainer:
     def _set_rates(self, epochs_done: float) -> None:
         factor = rate_factor(self.settings, epochs_done, self.progress.rate_drops)
         for optimizer, rates in zip(self.optimizers, self.full_rates, strict=True):
-            for group, rate in zip(optimizer.param_groups, rates, strict=True):
-                group["lr"] = factor * rate
+            for group, rate in zip(optimizer.groups, rates, strict=True):
+                group.lr = factor * rate
 
     def _close_epoch(self, loss: float, seconds: float) -> None:
         for name, weights in self.model.named_parameters():
