@@ -167,13 +167,12 @@ def _exponentials(q: Tensor, e: Tensor, b: Tensor, pairs: _Pairs, workspace: Wor
     long_e = _lengthened(e, b, torch.ones_like(b), workspace.dtype)
     long_q = _lengthened(q, torch.ones_like(shift), -shift, workspace.dtype)
     slope = _fill(tiles, long_q, long_e)
-    total = slope[:, q.shape[1] + 1]
-    if not bool(total.isfinite().all()):  # an entity scores e^88 times a target: shift by the true maximum
+    if not bool(slope.isfinite().all()):  # an entity scores e^88 times a target: shift by the true maximum
         best = [torch.addmm(bb, q, ee.T).amax(1) for ee, bb in _parts(e, b, workspace)]
         shift = torch.stack([shift, *best]).amax(0).to(workspace.dtype).float()
         long_q = _lengthened(q, torch.ones_like(shift), -shift, workspace.dtype)
         slope = _fill(tiles, long_q, long_e)
-        total = slope[:, q.shape[1] + 1]
+    total = slope[:, q.shape[1] + 1]
     lacking = pairs.lacking(shift)
     if lacking is not None:
         total = total.index_add(0, pairs.rows, lacking)
