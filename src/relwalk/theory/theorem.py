@@ -196,8 +196,19 @@ def check_theorem(
         own = torch.from_numpy(true[true[:, 1] == r])
         strange = torch.randint(0, len(entity), (len(own), 2), generator=generator)
         heads, tails = torch.cat([own[:, 0], strange[:, 0]]), torch.cat([own[:, 2], strange[:, 1]])
-        sizes = {"step": step, "directions": directions, "draws": draws}
-        parts.append(log_probs(entity, R1[r], R2[r], heads, tails, generator=generator, **sizes))  # type: ignore[arg-type]
+        parts.append(
+            log_probs(
+                entity,
+                R1[r],
+                R2[r],
+                heads,
+                tails,
+                step=step,
+                directions=directions,
+                draws=draws,
+                generator=generator,
+            )
+        )
         kinds += [True] * len(own) + [False] * len(own)
     return _summary(parts, np.array(kinds), len(np.unique(true[:, 1])), step)
 
@@ -220,7 +231,10 @@ def _summary(parts: list[LogProbs], true: Any, relations: int, step: float) -> T
         for form in ("theorem", "exact")
     )
     trusted = columns["plain_sample"] >= 30
-    gap = np.abs(columns["plain"] - columns["truth"]) / np.hypot(columns["plain_error"], columns["truth_error"])
+    error = (
+        np.hypot(columns["plain_error"], columns["truth_error"]) + 1e-6
+    )  # of float32: two equal vectors have no other
+    gap = np.abs(columns["plain"] - columns["truth"]) / error
     squared = {kind: float(columns["squared"][mask].mean()) for kind, mask in masks.items()}
     holds = theorem["both"].largest_error <= TOLERANCE
     return TheoremCheck(
