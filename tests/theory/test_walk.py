@@ -68,6 +68,11 @@ def test_tails_follow_the_conditional_probability_that_the_theory_gives() -> Non
     assert torch.allclose(drawn, expected, atol=0.015)
 
 
+def test_a_cold_walk_takes_the_likeliest_tail() -> None:
+    tails = {path.steps[0].tail for path in walk(relwalk(), GRAPH, start="a", relation="likes", temperature=1e-6)}
+    assert len(tails) == 1
+
+
 def test_one_dimension() -> None:
     assert len(walk(relwalk(dim=1), GRAPH, start="a")) == 10
 
@@ -83,5 +88,7 @@ def test_what_cannot_be_walked_says_why() -> None:
         walk(relwalk(), GRAPH, hold="entity")
     with pytest.raises(UnknownChoice):
         walk(relwalk(), GRAPH, start="a", hold="relation")  # type: ignore[arg-type]
+    with pytest.raises(RelWalkError, match="temperature 0"):
+        walk(relwalk(), GRAPH, temperature=0.0)
     with pytest.raises(RelWalkError, match="0 steps"):
         walk(relwalk(), GRAPH, steps=0)

@@ -34,6 +34,7 @@ SETS = ("all", "sample", "argument")
 MARGINS = (0.01, 0.05, 0.1, 0.25)  # eps of the share of Z_c inside (1 ± eps) Z
 BOOTSTRAP = 500
 MOST_RELATIONS = 300
+HEAVY = 5  # a skew at which a thousand directions do not settle sigma
 NOT_RELWALK = "concentration is a claim about RelWalk's random walk; {} has no knowledge vector and no Z_c."
 
 
@@ -113,7 +114,10 @@ class Concentration:
             f"{clip(r.relation, 33):34}" + "".join(show(_relative(r, s, side), 15) for s in SETS for side in SIDES)
             for r in self.relations
         ]
-        return "\n".join([head, *rows, self.note])
+        excess = f"{'sd over relations / noise':34}" + "".join(
+            show(self.excess[s][side], 15) for s in SETS for side in SIDES
+        )
+        return "\n".join([head, *rows, excess, self.note])
 
 
 def _relative(r: RelationConcentration, entities: str, side: Side) -> Estimate | None:
@@ -166,10 +170,10 @@ def concentration(
         )
         for i, r in enumerate(chosen.tolist())
     )
-    return Concentration(relations, directions, sample, _excess(relations), _note(model, len(relations)))
+    return Concentration(relations, directions, sample, _excess(relations), _note(model, relations))
 
 
-def _note(model: RelWalk, measured: int) -> str:
+def _note(model: RelWalk, relations: tuple[RelationConcentration, ...]) -> str:
     text = (
         "Orthogonality is exact: over all entities Z_c cannot depend on the relation; differences are noise."
         if model.exact
@@ -179,8 +183,15 @@ def _note(model: RelWalk, measured: int) -> str:
     text += (
         f" Entity norms: mean {float(norms.mean()):.2f}, largest {float(norms.max()):.2f}, √d = {model.dim**0.5:.2f}."
     )
-    if measured < model.relations:
-        text += f" Measured for the {measured:,} most frequent of {model.relations:,} relations."
+    spreads = [s for r in relations for s in (r.head["all"], r.tail["all"]) if s is not None]
+    heavy = sum(s.skew is not None and s.skew > HEAVY for s in spreads)
+    if heavy:
+        text += (
+            f" {heavy} of {len(spreads)} sums over all entities have a skew above {HEAVY}: a few directions carry"
+            " their sigma, their intervals are too narrow, and Z_c does not concentrate."
+        )
+    if len(relations) < model.relations:
+        text += f" Measured for the {len(relations):,} most frequent of {model.relations:,} relations."
     return text
 
 

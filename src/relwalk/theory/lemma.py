@@ -96,8 +96,11 @@ def _exponent(points: Floats, n: Floats) -> Floats:
 
 
 def _floor(points: Floats, n: Floats) -> Floats:
-    """√a of eps² = a + b/n, each size weighted by n² as its variance asks; 0 where a comes out negative."""
-    y, x, w = (points**2).mean(axis=2), 1 / n, n**2 / (n**2).sum()
+    """√a of eps² = a + b/n, each size weighted by n² as its variance asks; 0 where a comes out negative.
+
+    Medians: long vectors make eps heavy-tailed, and one subset would decide.
+    """
+    y, x, w = np.median(points**2, axis=2), 1 / n, n**2 / (n**2).sum()
     mx, my = w @ x, y @ w
     slope = ((y - my[:, None]) * (x - mx)) @ w / (w @ (x - mx) ** 2)
     return np.asarray(np.sqrt(np.maximum(my - slope * mx, 0)))

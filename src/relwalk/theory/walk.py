@@ -96,20 +96,26 @@ def walk(
     steps: int = 5,
     paths: int = 10,
     step_size: float = 0.1,
+    temperature: float = 1.0,
     seed: int = 0,
 ) -> Walks:
-    """Draw paths from the model. `relation` holds the relation; `hold="entity"` begins every step at the start."""
+    """Draw paths from the model. `relation` holds the relation; `hold="entity"` begins every step at the start.
+
+    A temperature T divides all vectors by √T, and so every s by T: calibration says which T the model needs.
+    """
     if not isinstance(model, RelWalk):
         raise RelWalkError(f"a walk needs RelWalk's R1, R2 and knowledge vector; {type(model).__name__} has none.")
     if steps < 1 or paths < 1:
         raise RelWalkError(f"{steps} steps and {paths} paths: expected at least 1 of each")
+    if not 0 < temperature < float("inf"):
+        raise RelWalkError(f"temperature {temperature}: expected a number above 0")
     choose("thing to hold", hold, HOLDS)
     if hold == "entity" and start is None:
         raise RelWalkError("to hold the entity, say which: start=NAME")
     first = graph.entities.id(start) if start is not None else None
     fixed = graph.relations.id(relation) if relation is not None else None
     generator = torch.Generator().manual_seed(seed)
-    walker = _Walker(model, graph, fixed, step_size, generator)
+    walker = _Walker(model, graph, fixed, step_size, temperature, generator)
     state = uniform_directions(paths, model.dim, generator)  # c of each path
     head = torch.full((paths,), first, dtype=torch.long) if first is not None else None
     rows: list[tuple[Tensor, ...]] = []
@@ -125,9 +131,16 @@ class _Walker:
     """One step of every path at once: a matrix product over all entities per relation met."""
 
     def __init__(
-        self, model: RelWalk, graph: Graph, fixed: int | None, step_size: float, generator: torch.Generator
+        self,
+        model: RelWalk,
+        graph: Graph,
+        fixed: int | None,
+        step_size: float,
+        temperature: float,
+        generator: torch.Generator,
     ) -> None:
         self.entity, self.R1, self.R2 = (x.detach().cpu() for x in (model.entity, model.R1, model.R2))
+        self.entity = self.entity / temperature**0.5
         self.fixed, self.step_size, self.generator = fixed, step_size, generator
         self.relations = len(graph.relations)
         self.leaving = Lists.group(graph.triples[:, 0], graph.triples[:, 1], len(graph.entities))
