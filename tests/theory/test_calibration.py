@@ -72,7 +72,7 @@ def test_newton_finds_the_best_temperature() -> None:
     model, graph = certain_world(sure=3.0)
     valid = _Questions(model, graph, "valid", 500, 0)
     best = valid.best_inverse_temperature()
-    at = [valid.answers(best * f).nll.mean() for f in (0.97, 1.0, 1.03)]
+    at = [found.nll.mean() for found in valid.answers(*(best * f for f in (0.97, 1.0, 1.03)))]
     assert at[1] < at[0] and at[1] < at[2]
 
 

@@ -14,7 +14,8 @@ from relwalk.models.orthogonal import random_rotations
 from relwalk.theory.concentration import Concentration, concentration, spreads_of
 from relwalk.theory.estimate import Absent
 from relwalk.theory.lemma import Shrinkage, shrinkage
-from relwalk.theory.partition import log_partition
+from relwalk.theory.partition import log_mean_partition, log_partition, relative_variance
+from relwalk.theory.sphere import uniform_directions
 from tests.conftest import TEST, TRAIN, VALID, make_graph
 from tests.theory.models import with_matrices
 
@@ -39,6 +40,19 @@ def test_the_partition_function_by_hand_and_beyond_overflow() -> None:
     assert log_partition(500 * e, c).tolist() == pytest.approx([500, 1000])
 
 
+def test_the_exact_moments_are_those_of_many_directions() -> None:
+    e = 0.8 * torch.randn(40, 5, generator=torch.Generator().manual_seed(0)) + 0.3
+    z = log_partition(e, uniform_directions(200_000, 5, torch.Generator().manual_seed(1))).exp()
+    assert log_mean_partition(e) == pytest.approx(float(z.mean().log()), abs=0.01)
+    floor, slope = relative_variance(e)
+    assert floor + slope / 40 == pytest.approx(float((z.std() / z.mean()) ** 2), rel=0.02)
+    generator = torch.Generator().manual_seed(2)
+    c = uniform_directions(4000, 5, generator)
+    halves = [log_partition(e[torch.randperm(40, generator=generator)[:20]], c).exp() for _ in range(100)]
+    drawn = float(torch.stack([(x.std() / x.mean()) ** 2 for x in halves]).mean())
+    assert floor + slope / 20 == pytest.approx(drawn, rel=0.1)
+
+
 def test_figures_of_a_spread_by_hand() -> None:
     (spread, nothing) = spreads_of(np.log([[1.0, 3.0, 1.0, 3.0], [1.0, 1.0, 1.0, 1.0]]), [7, 0], seed=0)
     assert nothing is None and spread is not None
@@ -60,6 +74,16 @@ def test_exact_orthogonality_leaves_no_trace_of_the_relation() -> None:
     sizes = [s.entities for s in a.head.values() if s is not None]
     assert sizes == [26, 10, 2]  # heads of "likes": a, b
     assert a.combined("all") == pytest.approx(math.hypot(a.head["all"].sigma.value, a.tail["all"].sigma.value))
+
+
+def test_directions_are_not_the_numbers_that_the_model_began_with() -> None:
+    """A model of seed 0 analysed with seed 0: c must not be its entities' own first directions."""
+    model = RelWalk(26, 2, 50, generator=torch.Generator().manual_seed(0), entity_scale=2.0)
+    spread = measured(model, seed=0).relations[0].head["all"]
+    assert spread is not None and spread.exact_log_mean is not None
+    assert spread.log_mean == pytest.approx(spread.exact_log_mean, abs=0.5)
+    beside = uniform_directions(26, 50, torch.Generator().manual_seed(0))  # what the plain seed would give
+    assert float(log_partition(model.entity.detach(), beside).logsumexp(0)) > spread.exact_log_mean + 5
 
 
 def test_a_stretched_matrix_spreads_its_own_relation_only() -> None:
@@ -96,14 +120,15 @@ def test_the_exponent_of_the_lemma_on_gaussian_vectors(dim: int, seed: int) -> N
     found = shrinkage(vectors, directions=500, seed=seed)
     assert isinstance(found, Shrinkage)
     assert found.agrees and found.exponent.contains(-0.5) and found.exponent.high - found.exponent.low < 0.2
-    assert found.floor.low < 0.01
+    assert found.floor < 0.02
+    assert found.exact_of_all < 0.025
     json.dumps(found.as_dict(), allow_nan=False)
 
 
 def test_vectors_with_a_common_part_do_not_concentrate() -> None:
     vectors = 0.5 * torch.randn(20_000, 20, generator=torch.Generator().manual_seed(0)) + 0.5
     found = shrinkage(vectors, directions=500)
-    assert isinstance(found, Shrinkage) and not found.agrees and found.floor.low > 0.1
+    assert isinstance(found, Shrinkage) and not found.agrees and found.floor > 0.1
     assert "not the lemma's" in str(found)
 
 

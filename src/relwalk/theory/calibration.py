@@ -27,6 +27,7 @@ from relwalk.models.base import Scorer
 from relwalk.theory.estimate import Absent, Estimate, Floats, clip, estimate, resampling_weights
 
 BINS, BOOTSTRAP = 15, 500
+FITTED = 1000  # triples that one temperature is fitted on
 BLOCK = 1 << 23  # scores held at a time
 COLDEST, HOTTEST = 1e-3, 1e3  # bounds of 1/T
 
@@ -118,21 +119,22 @@ def calibration(
     """
     if len(graph.test) == 0:
         return Absent(f"graph {graph.name!r} has no test triples to ask about.")
-    test = _Questions(model, graph, "test", most, seed)
-    plain = test.answers(1.0)
-    methods = [_reliability("as it is", plain.confidence, plain.correct, plain.nll, bins, seed)]
-    temperature, note = None, None
+    temperature, note, steps = None, None, None
     if len(graph.valid):
-        valid = _Questions(model, graph, "valid", most, seed)
-        temperature = 1 / valid.best_inverse_temperature()
-        cooled = test.answers(1 / temperature)
-        methods.append(_reliability("temperature", cooled.confidence, cooled.correct, cooled.nll, bins, seed))
-        fitted = valid.answers(1.0)
+        temperature = 1 / _Questions(model, graph, "valid", min(most, FITTED), seed).best_inverse_temperature()
+        (fitted,) = _Questions(model, graph, "valid", most, seed).answers(1.0)
         steps = isotonic(fitted.confidence, fitted.correct)
-        mapped = np.interp(plain.confidence, *steps)
-        methods.append(_reliability("isotonic", mapped, plain.correct, None, bins, seed))
     else:
         note = "The graph has no valid triples: neither temperature nor isotonic map could be fitted."
+    test = _Questions(model, graph, "test", most, seed)
+    plain, cooled = test.answers(1.0, 1 / (temperature or 1.0))
+    methods = [_reliability("as it is", plain.confidence, plain.correct, plain.nll, bins, seed)]
+    if steps is not None:
+        mapped = np.interp(plain.confidence, *steps)
+        methods += [
+            _reliability("temperature", cooled.confidence, cooled.correct, cooled.nll, bins, seed),
+            _reliability("isotonic", mapped, plain.correct, None, bins, seed),
+        ]
     return Calibration(
         temperature=temperature,
         methods=tuple(methods),
@@ -160,7 +162,7 @@ class _Questions:
             triples = triples[np.sort(np.random.default_rng(seed).choice(len(triples), most, replace=False))]
         self.model, self.graph, self.triples = model, graph, triples[np.argsort(triples[:, 1], kind="stable")]
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def blocks(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Log-weights (questions, entities), -inf for other known answers, and the true answers."""
         device = self.model.entity.device
@@ -179,15 +181,17 @@ class _Questions:
                 ] = -torch.inf
                 yield weights, (t if side == "tail" else h).cpu()
 
-    def answers(self, inverse: float) -> _Answers:
-        """Every question answered at temperature 1 / inverse."""
-        parts = []
+    def answers(self, *inverses: float) -> list[_Answers]:
+        """Every question answered at each temperature 1 / inverse."""
+        parts: list[list[Tensor]] = [[] for _ in inverses]
         for weights, truth in self.blocks():
             top, best = weights.max(1)
-            log_z = torch.logsumexp(inverse * (weights - top[:, None]), 1)
-            own = weights.gather(1, truth[:, None])[:, 0] - top
-            parts.append(torch.stack([(-log_z).exp(), (best == truth).to(own), log_z - inverse * own]).double())
-        return _Answers(*torch.cat(parts, 1).numpy())
+            weights = weights.sub_(top[:, None])
+            own, right = weights.gather(1, truth[:, None])[:, 0], (best == truth).to(weights)
+            for part, inverse in zip(parts, inverses, strict=True):
+                log_z = torch.exp(inverse * weights).sum(1).log()
+                part.append(torch.stack([(-log_z).exp(), right, log_z - inverse * own]).double())
+        return [_Answers(*torch.cat(part, 1).numpy()) for part in parts]
 
     def best_inverse_temperature(self, steps: int = 12) -> float:
         """Newton on β = 1/T: d/dβ of mean -log p is E_p[w] - w_true, its second derivative the variance of w."""

@@ -26,8 +26,18 @@ from relwalk.graph.answers import SIDES, Side
 from relwalk.graph.graph import Graph
 from relwalk.models.base import Scorer
 from relwalk.models.relwalk import RelWalk
-from relwalk.theory.estimate import Absent, Estimate, Floats, clip, estimate, number, resampling_weights, show
-from relwalk.theory.partition import log_partition
+from relwalk.theory.estimate import (
+    Absent,
+    Estimate,
+    Floats,
+    clip,
+    estimate,
+    number,
+    own_generator,
+    resampling_weights,
+    show,
+)
+from relwalk.theory.partition import log_partition, log_terms
 from relwalk.theory.sphere import uniform_directions
 
 SETS = ("all", "sample", "argument")
@@ -43,7 +53,8 @@ class Spread:
     """The distribution of Z over directions. `mean` and `sigma` are None when too large for a number."""
 
     entities: int
-    log_mean: float
+    log_mean: float  # of the directions drawn
+    exact_log_mean: float | None  # of all directions: Σ_e B(|Rᵀe|), which no draw can miss
     relative: Estimate  # sigma / mean
     skew: float | None
     within: dict[str, float]  # eps -> share of directions with Z_c inside (1 ± eps) Z
@@ -63,6 +74,7 @@ class Spread:
             "entities": self.entities,
             "mean": self.mean,
             "log_mean": self.log_mean,
+            "exact_log_mean": self.exact_log_mean,
             "sigma": self.sigma.as_dict() if self.sigma else None,
             "relative": self.relative.as_dict(),
             "skew": self.skew,
@@ -142,7 +154,7 @@ def concentration(
     """
     if not isinstance(model, RelWalk):
         return Absent(NOT_RELWALK.format(type(model).__name__))
-    generator = torch.Generator().manual_seed(seed)
+    generator = own_generator(seed, "concentration")
     c = uniform_directions(directions, model.dim, generator)  # (directions, dim)
     entity = model.entity.detach().cpu()
     counts = np.bincount(graph.train[:, 1], minlength=model.relations)
@@ -151,6 +163,8 @@ def concentration(
     sample = min(sample, len(entity))
     columns: list[Tensor] = []  # (sets, directions) of each relation and side
     sizes: list[list[int]] = []
+    exact: list[Floats] = []
+    terms = log_terms(entity) if model.exact else None  # an orthogonal R leaves every norm as it is
     for r in chosen.tolist():
         for side in SIDES:
             groups = torch.zeros(len(SETS), len(entity))
@@ -159,9 +173,11 @@ def concentration(
             groups[2, torch.from_numpy(graph.argument_lists[side][r].astype(np.int64))] = 1
             columns.append(log_partition(entity, c @ matrices[side][r].T, groups))  # R c
             sizes.append([int(n) for n in groups.sum(1)])
+            exact.append(_group_sums(terms if terms is not None else log_terms(entity @ matrices[side][r]), groups))
         if progress is not None:
             progress(f"concentration: {graph.relations.label(r)}")
-    spreads = spreads_of(torch.cat(columns).numpy(), [n for row in sizes for n in row], seed)
+    lengths = [n for row in sizes for n in row]
+    spreads = spreads_of(torch.cat(columns).numpy(), lengths, seed, np.concatenate(exact))
     relations = tuple(
         RelationConcentration(
             graph.relations.names[r],
@@ -195,7 +211,13 @@ def _note(model: RelWalk, relations: tuple[RelationConcentration, ...]) -> str:
     return text
 
 
-def spreads_of(log_z: Floats, sizes: list[int], seed: int) -> list[Spread | None]:
+def _group_sums(terms: Floats, groups: Tensor) -> Floats:
+    top = float(terms.max())
+    with np.errstate(divide="ignore"):  # an empty group
+        return np.asarray(top + np.log(groups.double().numpy() @ np.exp(terms - top)))
+
+
+def spreads_of(log_z: Floats, sizes: list[int], seed: int, exact: Floats | None = None) -> list[Spread | None]:
     """The spread of each row of log Z; None for a row that sums over nothing. All bootstraps are one product."""
     top = log_z.max(axis=1, keepdims=True)
     z = np.exp(log_z - top)
@@ -211,6 +233,7 @@ def spreads_of(log_z: Floats, sizes: list[int], seed: int) -> list[Spread | None
         Spread(
             entities=sizes[i],
             log_mean=float(top[i, 0] + np.log(mean[i, 0])),
+            exact_log_mean=number(float(exact[i])) if exact is not None else None,
             relative=estimate(float(np.sqrt(variance[i])), resampled[:, i]),
             skew=number(float(skew[i])),
             within={str(eps): float(share[i]) for eps, share in inside.items()},

@@ -27,7 +27,7 @@ from relwalk.graph.split import split_triples
 from relwalk.graph.vocabulary import Vocabulary
 from relwalk.models.base import Scorer
 from relwalk.models.relwalk import RelWalk
-from relwalk.theory.estimate import Estimate, Floats
+from relwalk.theory.estimate import Estimate, Floats, own_generator
 from relwalk.theory.sphere import displaced, uniform_directions
 
 BLOCK = 1 << 22  # probabilities held at a time
@@ -71,7 +71,7 @@ def generate(
     if triples > relations * entities**2 // 2:
         most = relations * entities**2 // 2
         raise RelWalkError(f"{triples:,} distinct triples of {relations * entities**2:,}: expected at most {most:,}")
-    generator = torch.Generator().manual_seed(seed)
+    generator = own_generator(seed, "generate")
     model = RelWalk(
         entities, relations, dim, generator=generator, start_from="rotations", entity_scale=entity_scale
     ).eval()
@@ -135,7 +135,7 @@ def log_joint(
     model: RelWalk, relation: int, *, step_size: float = 0.01, directions: int = 20_000, seed: int = 0
 ) -> Floats:
     """log p(h, t | R) of every pair, by Monte Carlo over c with Z_c computed.  # (entities, entities)"""
-    generator = torch.Generator().manual_seed(seed)
+    generator = own_generator(seed, "joint")
     total = torch.zeros(model.entities, model.entities, dtype=torch.float64)
     c = uniform_directions(directions, model.dim, generator)
     for some in torch.split(c, max(1, BLOCK // model.entities)):

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from relwalk.graph.graph import Graph
 from relwalk.models.base import Scorer
-from relwalk.theory.estimate import Absent
+from relwalk.theory.estimate import Absent, own_generator
 from relwalk.theory.orthogonality import matrices_of, to_unit
 
 PROBES = 8  # an error of about 1 / √(8 d) in a cosine: ten times below the threshold
@@ -124,7 +124,7 @@ def _composed(
 ) -> tuple[Kinship, ...]:
     dim = M.shape[-1]
     some = M[few]  # (r, d, d)
-    probes = torch.randn(dim, PROBES, generator=torch.Generator().manual_seed(seed))
+    probes = torch.randn(dim, PROBES, generator=own_generator(seed, "kinship"))
     images = some @ probes  # (r, d, k)  M_b ω
     both = torch.cat([images, some.mT @ probes]).flatten(1)  # (2r, dk)  M_c ω and M_cᵀ ω
     slack = 3 / math.sqrt(dim * PROBES)

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from relwalk.models.orthogonal import random_rotations
+from relwalk.theory.estimate import own_generator
 from relwalk.theory.theorem import TOLERANCE, Fit, fit, log_probs
 
 BASE: dict[str, float] = {"dim": 100, "entities": 2000, "norm": 0.5, "step": 0.01}
@@ -108,7 +109,7 @@ def _row(
     name: str, value: float, at: Mapping[str, float], pairs: int, directions: int, draws: int, seed: int
 ) -> SweepRow:
     dim, n = int(at["dim"]), int(at["entities"])
-    generator = torch.Generator().manual_seed(seed)
+    generator = own_generator(seed, "sweep")
     entity = at["norm"] * torch.randn(n, dim, generator=generator)
     R1, R2 = random_rotations(2, dim, generator)
     heads = torch.randint(0, n, (pairs,), generator=generator)

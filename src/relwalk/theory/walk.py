@@ -24,6 +24,7 @@ from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Lists
 from relwalk.models.base import Scorer
 from relwalk.models.relwalk import RelWalk
+from relwalk.theory.estimate import own_generator
 from relwalk.theory.sphere import displaced, tilted_directions, uniform_directions
 
 Hold = Literal["nothing", "entity"]
@@ -114,7 +115,7 @@ def walk(
         raise RelWalkError("to hold the entity, say which: start=NAME")
     first = graph.entities.id(start) if start is not None else None
     fixed = graph.relations.id(relation) if relation is not None else None
-    generator = torch.Generator().manual_seed(seed)
+    generator = own_generator(seed, "walk")
     walker = _Walker(model, graph, fixed, step_size, temperature, generator)
     state = uniform_directions(paths, model.dim, generator)  # c of each path
     head = torch.full((paths,), first, dtype=torch.long) if first is not None else None
