@@ -193,7 +193,7 @@ def _note(model: RelWalk, relations: tuple[RelationConcentration, ...]) -> str:
     text = (
         "Orthogonality is exact: over all entities Z_c cannot depend on the relation; differences are noise."
         if model.exact
-        else "Orthogonality is soft: R c is not quite uniform, so Z_c may depend a little on the relation."
+        else "Orthogonality is soft: R c is not quite uniform, so Z_c may depend on the relation."
     )
     norms = model.entity.detach().norm(dim=-1)
     text += (
@@ -204,7 +204,7 @@ def _note(model: RelWalk, relations: tuple[RelationConcentration, ...]) -> str:
     if heavy:
         text += (
             f" {heavy} of {len(spreads)} sums over all entities have a skew above {HEAVY}: a few directions carry"
-            " their sigma, their intervals are too narrow, and Z_c does not concentrate."
+            " their sigma, and their intervals are too narrow."
         )
     if len(relations) < model.relations:
         text += f" Measured for the {len(relations):,} most frequent of {model.relations:,} relations."
@@ -250,6 +250,8 @@ def _excess(relations: tuple[RelationConcentration, ...]) -> dict[str, dict[str,
     def of(entities: str, side: Side) -> float | None:
         found = [x for x in (_relative(r, entities, side) for r in relations) if x is not None]
         noise = float(np.mean([(x.high - x.low) / 3.92 for x in found])) if found else 0.0
-        return number(float(np.std([x.value for x in found], ddof=1)) / noise) if len(found) > 1 and noise else None
+        if len(found) < 2 or noise == 0:
+            return None
+        return number(round(float(np.std([x.value for x in found], ddof=1)) / noise, 6))
 
     return {entities: {side: of(entities, side) for side in SIDES} for entities in SETS}

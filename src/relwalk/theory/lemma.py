@@ -56,7 +56,7 @@ class Shrinkage:
         }
 
     def __str__(self) -> str:
-        verdict = "as the lemma says" if self.agrees else "not the lemma's -1/2"
+        verdict = "consistent with the lemma's -1/2" if self.agrees else "not the lemma's -1/2"
         return (
             f"eps_z falls from {self.eps[0]:.3g} at n = {self.sizes[0]:,} to {self.eps[-1]:.3g} at {self.sizes[-1]:,} "
             f"(all entities: {self.eps_of_all:.3g}): exponent {self.exponent}, {verdict}. "

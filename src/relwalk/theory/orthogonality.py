@@ -192,7 +192,13 @@ def from_identity(M: Tensor) -> Tensor:
 
 
 def _spectra(R: Tensor) -> list[Spectrum]:
-    values = np.linalg.eigvals(R.numpy())  # (relations, dim) complex
-    angles = np.sort(np.abs(np.degrees(np.angle(values))), axis=-1).round(4)
-    singular = torch.linalg.svdvals(R)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(
+        1
+    )  # LAPACK on matrices this small only waits for its second thread: 20 times slower when busy
+    try:
+        values, singular = torch.linalg.eigvals(R), torch.linalg.svdvals(R)  # (relations, dim)
+    finally:
+        torch.set_num_threads(threads)
+    angles = np.sort(np.abs(np.degrees(np.angle(values.numpy()))), axis=-1).round(4)
     return [Spectrum(tuple(row.tolist()), (float(s[-1]), float(s[0]))) for row, s in zip(angles, singular, strict=True)]
