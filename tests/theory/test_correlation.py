@@ -62,6 +62,15 @@ def test_the_papers_coefficients_and_how_little_eleven_relations_say() -> None:
     assert combined.pearson_p is not None and 0.0125 < combined.pearson_p < 0.05  # not after four tries
 
 
+def test_a_common_cause_is_taken_out() -> None:
+    rng = np.random.default_rng(1)
+    cause = rng.normal(size=60)
+    x, y = cause + 0.3 * rng.normal(size=60), cause + 0.3 * rng.normal(size=60)
+    raw, given = correlate("x", x.tolist(), y.tolist()), correlate("x", x.tolist(), y.tolist(), cause.tolist())
+    assert raw.pearson is not None and raw.pearson.value > 0.8
+    assert given.pearson is not None and given.pearson.contains(0) and given.pearson_p > 0.05
+
+
 def test_independent_columns_are_seldom_significant() -> None:
     rng = np.random.default_rng(0)
     ps = [correlate("x", rng.normal(size=11).tolist(), rng.normal(size=11).tolist()).pearson_p for _ in range(40)]

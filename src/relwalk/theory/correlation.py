@@ -5,10 +5,15 @@
 With eleven relations r has an interval about ±0.6 wide and one of several columns is easily large by chance: each
 coefficient stands beside its bootstrap interval (relations resampled) and its permutation p-value, two-sided, and
 `significant` asks for p below 0.05 divided by the number of columns tried.
+
+A trap: when the candidates are the argument's entities, a small argument makes both H@10 high and sigma what it is;
+even an untrained model shows that correlation. So the argument's size is a column of its own, and the argument's
+spread is also correlated given the sizes: with what is left of both when log sizes are regressed out.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,17 +59,22 @@ def _text(r: Estimate) -> str:
     return f"{r.value:+.2f} [{r.low:+.2f}, {r.high:+.2f}]"
 
 
-def correlate(name: str, x: Sequence[float | None], y: Sequence[float | None], *, seed: int = 0) -> Correlation:
-    """Correlate the pairs in which both are known."""
-    if len(x) != len(y):
+def correlate(
+    name: str, x: Sequence[float | None], y: Sequence[float | None], *given: Sequence[float | None], seed: int = 0
+) -> Correlation:
+    """Correlate the rows in which all are known; `given` columns are regressed out of both first."""
+    if len({len(x), len(y), *map(len, given)}) > 1:
         raise RelWalkError(f"{len(x)} values against {len(y)}: a correlation needs pairs")
-    pairs = np.array([(a, b) for a, b in zip(x, y, strict=True) if a is not None and b is not None], np.float64)
-    n = len(pairs)
-    if n < FEWEST:
-        return Correlation(name, n, message=f"{n} relations with both figures; a correlation needs {FEWEST}")
-    a, b = pairs.T
+    rows = np.array([row for row in zip(x, y, *given, strict=True) if None not in row], np.float64)
+    n, fewest = len(rows), FEWEST + len(given)
+    if n < fewest:
+        return Correlation(name, n, message=f"{n} relations with all figures; a correlation needs {fewest}")
+    a, b = rows[:, 0], rows[:, 1]
+    if given:
+        known = np.column_stack([np.ones(n), rows[:, 2:]])
+        a, b = (column - known @ np.linalg.lstsq(known, column, rcond=None)[0] for column in (a, b))
     for what, column in ((name, a), ("the accuracy", b)):
-        if float(np.ptp(column)) <= 1e-9 * float(np.abs(column).max(initial=0)):
+        if float(np.ptp(column)) <= 1e-9 * float(np.abs(rows).max(initial=0)):
             return Correlation(name, n, message=f"{what} is the same for every relation: there is nothing to correlate")
     pearson, pearson_p = _coefficient(a, b, seed)
     spearman, spearman_p = _coefficient(rankdata(a), rankdata(b), seed)
@@ -144,21 +154,25 @@ def correlations(
             found = {r.relation: getattr(r, side)[of] for r in spread.relations}
             columns[f"{symbol} ({of})"] = {k: s.sigma.value if s and s.sigma else None for k, s in found.items()}
         columns[f"√(σ_c² + σ_c'²) ({of})"] = {r.relation: r.combined(of) for r in spread.relations}
+    sizes: list[dict[str, float | None]] = []
     for side in ("head", "tail"):  # sums over arguments differ in length: their sigma is mostly that length
         found = {r.relation: getattr(r, side)["argument"] for r in spread.relations}
         columns[f"σ / mean, {side} (argument)"] = {k: s.relative.value if s else None for k, s in found.items()}
-    computed = tuple(
-        correlate(name, [column.get(r) for r in hits], list(hits.values()), seed=seed)
-        for name, column in columns.items()
-    )
-    return Correlations(dict(hits), computed, _verdict(computed, matrices.exact))
+        sizes.append({k: math.log(s.entities) if s else None for k, s in found.items()})
+        columns[f"log size of {side} argument"] = sizes[-1]
+    y, given = list(hits.values()), [[size.get(r) for r in hits] for size in sizes]
+    computed = [correlate(name, [column.get(r) for r in hits], y, seed=seed) for name, column in columns.items()]
+    for side in ("head", "tail"):
+        x = [columns[f"σ / mean, {side} (argument)"].get(r) for r in hits]
+        computed.append(correlate(f"σ / mean, {side}, given sizes", x, y, *given, seed=seed))
+    return Correlations(dict(hits), tuple(computed), _verdict(tuple(computed), matrices.exact))
 
 
 def _verdict(columns: tuple[Correlation, ...], exact: bool) -> str:
     tried = [c for c in columns if c.pearson is not None]
     passed = [c.name for c in tried if c.pearson_p is not None and c.pearson_p < 0.05 / len(columns)]
     text = (
-        f"Of {len(tried)} columns {', '.join(passed)} passes p < 0.05 / {len(columns)}."
+        f"Of {len(tried)} columns these pass p < 0.05 / {len(columns)}: {'; '.join(passed)}."
         if passed
         else f"None of the {len(tried)} columns passes p < 0.05 / {len(columns)}: "
         f"at this number of relations the data show no correlation beyond chance."
@@ -166,7 +180,7 @@ def _verdict(columns: tuple[Correlation, ...], exact: bool) -> str:
     if exact:
         text += (
             " Orthogonality is exact: nu_R is rounding, and sigma over all or sampled entities is the same law for"
-            " every relation, so a coefficient of theirs, whatever its size, is noise. Only the argument's columns"
-            " can carry meaning."
+            " every relation, so a coefficient of theirs, whatever its size, is noise."
         )
+    text += " The argument's columns follow its size, which by itself decides much of H@10: read them given sizes."
     return text

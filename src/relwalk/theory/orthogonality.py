@@ -193,9 +193,7 @@ def from_identity(M: Tensor) -> Tensor:
 
 def _spectra(R: Tensor) -> list[Spectrum]:
     threads = torch.get_num_threads()
-    torch.set_num_threads(
-        1
-    )  # LAPACK gains nothing from a second on matrices this small
+    torch.set_num_threads(1)  # LAPACK gains nothing from a second on matrices this small
     try:
         values, singular = torch.linalg.eigvals(R), torch.linalg.svdvals(R)  # (relations, dim)
     finally:
