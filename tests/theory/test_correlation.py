@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 
 from relwalk.errors import RelWalkError
+from relwalk.graph.graph import Graph
+from relwalk.graph.vocabulary import Vocabulary
+from relwalk.models import build_model
+from relwalk.theory.analyse import analyse
 from relwalk.theory.correlation import correlate
 
 # Table 3 of the paper: H@10, nu_R, sigma_c, sigma_c', combined, for the eleven relations of WN18RR.
@@ -62,13 +66,18 @@ def test_the_papers_coefficients_and_how_little_eleven_relations_say() -> None:
     assert combined.pearson_p is not None and 0.0125 < combined.pearson_p < 0.05  # not after four tries
 
 
-def test_a_common_cause_is_taken_out() -> None:
-    rng = np.random.default_rng(1)
-    cause = rng.normal(size=60)
-    x, y = cause + 0.3 * rng.normal(size=60), cause + 0.3 * rng.normal(size=60)
-    raw, given = correlate("x", x.tolist(), y.tolist()), correlate("x", x.tolist(), y.tolist(), cause.tolist())
-    assert raw.pearson is not None and raw.pearson.value > 0.8
-    assert given.pearson is not None and given.pearson.contains(0) and given.pearson_p > 0.05
+def test_an_untrained_model_is_no_better_than_chance_whatever_the_size_of_its_arguments() -> None:
+    rng = np.random.default_rng(0)  # relation r has 4 (r + 1) tails: its H@10 falls with r although nothing was learned
+    rows = [(int(rng.integers(0, 200)), r, i) for r in range(20) for i in range(4 * (r + 1)) for _ in range(3)]
+    triples = np.unique(np.array(rows, np.int32), axis=0)
+    rng.shuffle(triples)
+    names = (Vocabulary("entity", tuple(map(str, range(200)))), Vocabulary("relation", tuple(map(str, range(20)))))
+    graph = Graph("sizes", *names, train=triples[:400], test=triples[400:])
+    found = analyse(build_model("relwalk", 200, 20, 8, seed=0, options={}), graph, parts=["correlation"])
+    columns = {c.name: c for c in found["correlation"].columns}
+    by_size, above = columns["log size of tail argument"], columns["σ / mean, tail: above chance"]
+    assert by_size.pearson is not None and by_size.pearson.high < -0.5
+    assert above.pearson is not None and above.pearson_p > 0.05 / 16
 
 
 def test_independent_columns_are_seldom_significant() -> None:

@@ -19,7 +19,7 @@ from relwalk.models.base import Scorer
 from relwalk.models.relwalk import RelWalk
 from relwalk.theory.calibration import calibration
 from relwalk.theory.concentration import NOT_RELWALK, Concentration, concentration
-from relwalk.theory.correlation import correlations, hits_by_relation
+from relwalk.theory.correlation import chance_by_relation, correlations, hits_by_relation
 from relwalk.theory.estimate import Absent
 from relwalk.theory.kinship import kinships
 from relwalk.theory.lemma import shrinkage
@@ -125,8 +125,9 @@ class _Bench:
             return self.spread
         if len(self.graph.test) == 0:
             return Absent(f"graph {self.graph.name!r} has no test triples, so no H@10 to correlate.")
-        hits = hits_by_relation(rank(self.model, self.graph, "test", candidates=self.candidates))
-        return correlations(hits, self.matrices, self.spread, seed=self.seed)
+        ranks = rank(self.model, self.graph, "test", candidates=self.candidates)
+        hits, chance = hits_by_relation(ranks), chance_by_relation(ranks)
+        return correlations(hits, chance, self.matrices, self.spread, seed=self.seed)
 
     def theorem(self) -> Part:
         return check_theorem(self.model, self.graph, directions=self.directions, step=self.step, seed=self.seed)

@@ -8,7 +8,7 @@ coefficient stands beside its bootstrap interval (relations resampled) and its p
 
 A trap: when the candidates are the argument's entities, a small argument makes both H@10 high and sigma what it is;
 even an untrained model shows that correlation. So the argument's size is a column of its own, and the argument's
-spread is also correlated given the sizes: with what is left of both when log sizes are regressed out.
+spread is also correlated with the accuracy above chance, (H@10 - a) / (1 - a), a = mean of min(1, 10 / candidates).
 """
 
 from __future__ import annotations
@@ -59,22 +59,17 @@ def _text(r: Estimate) -> str:
     return f"{r.value:+.2f} [{r.low:+.2f}, {r.high:+.2f}]"
 
 
-def correlate(
-    name: str, x: Sequence[float | None], y: Sequence[float | None], *given: Sequence[float | None], seed: int = 0
-) -> Correlation:
-    """Correlate the rows in which all are known; `given` columns are regressed out of both first."""
-    if len({len(x), len(y), *map(len, given)}) > 1:
+def correlate(name: str, x: Sequence[float | None], y: Sequence[float | None], *, seed: int = 0) -> Correlation:
+    """Correlate the pairs in which both are known."""
+    if len(x) != len(y):
         raise RelWalkError(f"{len(x)} values against {len(y)}: a correlation needs pairs")
-    rows = np.array([row for row in zip(x, y, *given, strict=True) if None not in row], np.float64)
-    n, fewest = len(rows), FEWEST + len(given)
-    if n < fewest:
-        return Correlation(name, n, message=f"{n} relations with all figures; a correlation needs {fewest}")
-    a, b = rows[:, 0], rows[:, 1]
-    if given:
-        known = np.column_stack([np.ones(n), rows[:, 2:]])
-        a, b = (column - known @ np.linalg.lstsq(known, column, rcond=None)[0] for column in (a, b))
+    pairs = np.array([(a, b) for a, b in zip(x, y, strict=True) if a is not None and b is not None], np.float64)
+    n = len(pairs)
+    if n < FEWEST:
+        return Correlation(name, n, message=f"{n} relations with both figures; a correlation needs {FEWEST}")
+    a, b = pairs.T
     for what, column in ((name, a), ("the accuracy", b)):
-        if float(np.ptp(column)) <= 1e-9 * float(np.abs(rows).max(initial=0)):
+        if float(np.ptp(column)) <= 1e-9 * float(np.abs(column).max(initial=0)):
             return Correlation(name, n, message=f"{what} is the same for every relation: there is nothing to correlate")
     pearson, pearson_p = _coefficient(a, b, seed)
     spearman, spearman_p = _coefficient(rankdata(a), rankdata(b), seed)
@@ -127,18 +122,31 @@ class Correlations:
         return "\n".join(["H@10 of each relation against", *(f"  {c}" for c in self.columns), self.verdict])
 
 
+def _above(hits: float | None, chance: float | None) -> float | None:
+    """Accuracy above that of a random order; None where even a random order is always right."""
+    return None if hits is None or chance is None or chance > 1 - 1e-9 else (hits - chance) / (1 - chance)
+
+
+def chance_by_relation(result: RankingResult, k: int = 10) -> dict[str, float | None]:
+    """The H@k of a random order: min(1, k / candidates), averaged over each relation's questions."""
+    return _averages(result, np.mean([np.minimum(1, k / result.ranks[side].candidates) for side in result.ranks], 0))
+
+
 def hits_by_relation(result: RankingResult, k: int = 10) -> dict[str, float | None]:
     """H@k of each relation, both sides together; None for one that the split does not test."""
-    relation = result.triples[:, 1]
-    hit = np.mean([result.ranks[side].by_rule("realistic") <= k for side in result.ranks], axis=0)
-    count = np.bincount(relation, minlength=len(result.graph.relations))
-    total = np.bincount(relation, hit, minlength=len(result.graph.relations))
-    names = result.graph.relations.names
-    return {names[r]: float(total[r] / count[r]) if count[r] else None for r in range(len(names))}
+    return _averages(result, np.mean([result.ranks[side].by_rule("realistic") <= k for side in result.ranks], 0))
+
+
+def _averages(result: RankingResult, of_triples: Floats) -> dict[str, float | None]:
+    relation, names = result.triples[:, 1], result.graph.relations.names
+    count = np.bincount(relation, minlength=len(names))
+    total = np.bincount(relation, of_triples, minlength=len(names))
+    return {name: float(total[r] / count[r]) if count[r] else None for r, name in enumerate(names)}
 
 
 def correlations(
     hits: Mapping[str, float | None],
+    chance: Mapping[str, float | None],
     matrices: Orthogonality | Absent,
     spread: Concentration | Absent,
     *,
@@ -154,17 +162,16 @@ def correlations(
             found = {r.relation: getattr(r, side)[of] for r in spread.relations}
             columns[f"{symbol} ({of})"] = {k: s.sigma.value if s and s.sigma else None for k, s in found.items()}
         columns[f"√(σ_c² + σ_c'²) ({of})"] = {r.relation: r.combined(of) for r in spread.relations}
-    sizes: list[dict[str, float | None]] = []
     for side in ("head", "tail"):  # sums over arguments differ in length: their sigma is mostly that length
         found = {r.relation: getattr(r, side)["argument"] for r in spread.relations}
         columns[f"σ / mean, {side} (argument)"] = {k: s.relative.value if s else None for k, s in found.items()}
-        sizes.append({k: math.log(s.entities) if s else None for k, s in found.items()})
-        columns[f"log size of {side} argument"] = sizes[-1]
-    y, given = list(hits.values()), [[size.get(r) for r in hits] for size in sizes]
+        columns[f"log size of {side} argument"] = {k: math.log(s.entities) if s else None for k, s in found.items()}
+    y = list(hits.values())
     computed = [correlate(name, [column.get(r) for r in hits], y, seed=seed) for name, column in columns.items()]
-    for side in ("head", "tail"):
-        x = [columns[f"σ / mean, {side} (argument)"].get(r) for r in hits]
-        computed.append(correlate(f"σ / mean, {side}, given sizes", x, y, *given, seed=seed))
+    lift = [_above(h, chance.get(r)) for r, h in hits.items()]
+    for name in ("σ / mean, head (argument)", "σ / mean, tail (argument)"):
+        x = [columns[name].get(r) for r in hits]
+        computed.append(correlate(f"{name.removesuffix(' (argument)')}: above chance", x, lift, seed=seed))
     return Correlations(dict(hits), tuple(computed), _verdict(tuple(computed), matrices.exact))
 
 
@@ -182,5 +189,5 @@ def _verdict(columns: tuple[Correlation, ...], exact: bool) -> str:
             " Orthogonality is exact: nu_R is rounding, and sigma over all or sampled entities is the same law for"
             " every relation, so a coefficient of theirs, whatever its size, is noise."
         )
-    text += " The argument's columns follow its size, which by itself decides much of H@10: read them given sizes."
+    text += " The argument's columns follow its size, which by itself decides much of H@10: read them above chance."
     return text
