@@ -14,6 +14,7 @@ ALLOWED = {
     "models": {"models"},
     "training": {"graph", "models", "training"},
     "evaluation": {"graph", "models", "evaluation"},
+    "theory": {"graph", "models", "training", "evaluation", "theory"},
 }
 EVERYWHERE = {"errors", "files", ""}
 
