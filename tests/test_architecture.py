@@ -15,6 +15,7 @@ ALLOWED = {
     "training": {"graph", "models", "training"},
     "evaluation": {"graph", "models", "evaluation"},
     "theory": {"graph", "models", "training", "evaluation", "theory"},
+    "report": {"graph", "models", "training", "evaluation", "theory", "run", "prediction", "report"},
 }
 EVERYWHERE = {"errors", "files", ""}
 

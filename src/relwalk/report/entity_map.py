@@ -25,7 +25,7 @@ class EntityMap:
     xy: NDArray[np.int64]  # (entities, 2)
     role: NDArray[np.int64]  # colour of each; COLOURS for all others
     roles: tuple[str, ...]
-    named: NDArray[np.int64]  # rows of the entities in most triples, most first
+    named: NDArray[np.int64]  # rows of the entities in most triples, of each role in turn
     kept: float
     of: int
 
@@ -79,10 +79,17 @@ def entity_map(model: Scorer, graph: Graph, *, most: int = MOST, seed: int = 0) 
         xy=np.rint((xy - low) / span * GRID).astype(np.int64),
         role=role[ids],
         roles=roles,
-        named=np.argsort(-degree, kind="stable")[:NAMED],
+        named=_best_known(role[ids], degree)[:NAMED],
         kept=kept,
         of=len(every),
     )
+
+
+def _best_known(role: NDArray[np.int64], degree: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The best connected of each role, then the second of each, and so on."""
+    order = np.lexsort((-degree, role))
+    place = np.arange(len(order)) - np.searchsorted(role[order], role[order])
+    return order[np.argsort(place, kind="stable")]
 
 
 def _roles(graph: Graph) -> tuple[NDArray[np.int64], tuple[str, ...]]:

@@ -52,7 +52,8 @@ def _page(f: Facts, body: str) -> str:
         f'<meta name="color-scheme" content="light dark">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}"><link rel="icon" href="data:,">'
         f"<title>{text(title)}</title><style>{style}</style></head><body>"
-        f'<nav><div>{links}<button type="button" id="theme" aria-label="Light or dark">◐</button></div></nav>'
+        f'<nav><div><div>{links}</div><button type="button" id="theme" '
+        f'aria-label="Light or dark">◐</button></div></nav>'
         f"<main>{_masthead(f)}{body}{_footer(f)}</main><script>{script}</script></body></html>\n"
     )
 

@@ -78,7 +78,7 @@
     canvas.height = Math.round(box.height * ratio);
     const pen = canvas.getContext("2d");
     pen.scale(ratio, ratio);
-    const size = Math.max(1.1, Math.min(3.4, 140 / Math.sqrt(many))) * Math.min(2, Math.sqrt(view.zoom));
+    const size = Math.max(1.1, Math.min(3.4, 140 / Math.sqrt(many)) * Math.min(1, Math.sqrt(box.width / 800))) * Math.min(2, Math.sqrt(view.zoom));
     const colours = [...data.roles.keys()].map((k) => style.getPropertyValue("--role" + k).trim());
     const rest = style.getPropertyValue("--faint").trim(), ink = style.getPropertyValue("--ink").trim();
     const dim = found.length > 0;
