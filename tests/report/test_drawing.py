@@ -79,7 +79,9 @@ def test_the_map_is_the_principal_plane_and_the_same_every_time() -> None:
     graph = make_graph(TRAIN, VALID, TEST)
     model = build_model("relwalk", 5, 2, 4, seed=0, options={})
     with torch.no_grad():
-        model.entity.copy_(torch.tensor([[0, 0, 0, 0], [8, 0, 0, 0], [4, 2, 0, 0], [4, -2, 0, 0], [4, 0, 0, 0]]).float())
+        model.entity.copy_(
+            torch.tensor([[0, 0, 0, 0], [8, 0, 0, 0], [4, 2, 0, 0], [4, -2, 0, 0], [4, 0, 0, 0]]).float()
+        )
     made = entity_map(model, graph)
     assert made.kept == pytest.approx(1) and made.xy[:, 0].tolist() == [0, GRID, 5000, 5000, 5000]
     assert made.xy.max() <= GRID and made.xy.min() >= 0 and np.ptp(made.xy[:, 1]) == pytest.approx(GRID / 2, abs=1)

@@ -168,7 +168,7 @@ def _settings(training: TrainingSettings) -> str:
     default = TrainingSettings.model_validate({})
     changed = {k: v for k, v in training.model_dump().items() if v != getattr(default, k)}
     hidden = ("seed", "objective", "threads", "checkpoint_seconds")
-    return ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in changed.items() if k not in hidden)
+    return ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in changed.items() if v is not None and k not in hidden)
 
 
 def _learning(f: Facts) -> str:
