@@ -126,10 +126,11 @@ def _relation(f: Facts, found: Matrices, geometry: RelationGeometry, r: int) -> 
     limit = float(M.abs().max()) or 1.0
     tiles.append(_heat(M, limit, "M = R₁R₂ᵀ" if found.R1 is not None else "M"))
     circle = dial(geometry.M.angles, f"Angles of the eigenvalues of M for {f.graph.relations.label(r)}")
-    tiles.append(figure(circle, "eigenvalues of M", kind="tile"))
+    # Without exact orthogonality an eigenvalue also has a length, which the circle does not show.
+    tiles.append(figure(circle, "eigenvalues of M" if found.exact else "eigenvalue angles of M", kind="tile"))
     title = f"<h3>{text(f.graph.relations.label(r))}</h3>"
     return (
-        f'<div class="relation"><div>{title}{paragraph(_kind(geometry), "note")}</div>'
+        f'<div class="relation"><div>{title}{paragraph(_kind(geometry, found.exact), "note")}</div>'
         f'<div class="tiles">{"".join(tiles)}</div></div>'
     )
 
@@ -140,14 +141,16 @@ def _heat(values: torch.Tensor, limit: float, name: str) -> str:
     return figure(f'<img class="heat" alt="Heat map of {text(name)}" src="{address}">', caption, kind="tile")
 
 
-def _kind(g: RelationGeometry) -> str:
-    """What sort of map M is, in words: distances are 0 for "is one" and 1 for as far as a rotation can be."""
+def _kind(g: RelationGeometry, exact: bool) -> str:
+    """What sort of map M is, in words; only an exactly orthogonal M that is symmetric is its own inverse."""
     nu = f"ν<sub>R</sub> {num(g.nu)}. " if g.nu is not None else ""
-    inverse = "its own inverse (symmetric)" if g.from_involution < 0.2 else "not symmetric"
+    mirrored = "symmetric, so its own inverse" if exact else "nearly symmetric"
+    symmetry = mirrored if g.asymmetry < 0.2 else "not symmetric"
     same = "close to the identity" if g.from_identity < 0.2 else "far from the identity"
+    ends = "1 is farthest, 0.71 is unrelated" if exact else "an orthogonal M is at most 1 away"
     return (
-        f"{nu}M is {inverse}, {same}: distance {num(g.from_involution, 2)} from an involution and "
-        f"{num(g.from_identity, 2)} from I (0 is equal, 1 is farthest, 0.71 is unrelated)."
+        f"{nu}M is {symmetry}, and {same}: asymmetry {num(g.asymmetry, 2)}, distance from I {num(g.from_identity, 2)} "
+        f"(0 is equal, {ends})."
     )
 
 

@@ -38,7 +38,7 @@ def num(x: float | None, digits: int = 3) -> str:
     if size and (size >= 1e6 or size < 0.5 * 10.0**-digits):
         mantissa, exponent = f"{x:.1e}".split("e")
         return f"{mantissa}×10<sup>{int(exponent)}</sup>".replace("-", _MINUS)
-    return f"{x:,.{0 if size >= 1000 else digits}f}".replace("-", _MINUS)
+    return f"{x:,.{0 if size >= 1000 else min(digits, 1) if size >= 100 else digits}f}".replace("-", _MINUS)
 
 
 def count(n: int) -> str:
@@ -127,4 +127,4 @@ def facts(pairs: Mapping[str, str]) -> str:
 
 def absent(reason: str) -> str:
     """A muted card in place of what does not apply."""
-    return f'<div class="absent"><strong>Not shown.</strong> {text(reason[:1].upper() + reason[1:])}</div>'
+    return f'<div class="absent"><strong>Not shown.</strong> {prose(reason[:1].upper() + reason[1:])}</div>'

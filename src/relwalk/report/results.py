@@ -74,12 +74,12 @@ def _card(name: str, value: str, argument: str, random: str, share: float) -> st
 
 def _lead(m: RankMetrics, every: Figures) -> str:
     words = (
-        f"Against all entities the model's MRR is {num(m.mrr / max(every.random.mrr, 1e-12), 0)} times a random order's"
+        f"Against all entities the model's MRR is {num(m.mrr / max(every.random.mrr, 1e-12), 1)} times a random order's"
     )
     if every.popularity is not None:
         words += f" and {num(m.mrr / max(every.popularity.mrr, 1e-12), 1)} times that of popularity"
     words += (
-        ". The argument protocol ranks among fewer candidates, which the test set helps to choose: figures are higher."
+        ". The argument protocol ranks among fewer candidates, which the test set helps to choose: no figure is lower."
     )
     return words
 
