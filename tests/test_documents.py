@@ -21,9 +21,10 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the run and the file that the README's commands speak of."""
+    """A folder with the run and the files that the README's commands speak of."""
     folder = tmp_path_factory.mktemp("readme")
     (folder / "facts.tsv").write_text("".join(f"e{i % 30}\tr{i % 4}\te{i * 11 % 37}\n" for i in range(200)))
+    (folder / "questions.tsv").write_text("France\tborders\t?\n?\tspeaks\tArabic\nLisbon\t?\tPortugal\n")
     _relwalk(["train", "world", "--dim", "16", "--epochs", "4", "--out", "runs/world"], folder)
     return folder
 

@@ -1,4 +1,4 @@
-"""A graph of a million entities and ten million triples, from a TSV to a trained run: seconds and peak memory.
+"""A graph of a million entities and ten million triples, from a TSV to a run and its answers: seconds, peak memory.
 
     python tools/large.py --epochs 1 --dim 64 --batch-size 4096
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,8 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+
+from relwalk import load_run, predict, predict_many
 
 
 def write_graph(path: Path, entities: int, relations: int, triples: int, seed: int) -> None:
@@ -33,6 +36,22 @@ def write_graph(path: Path, entities: int, relations: int, triples: int, seed: i
         pl.format("/relation/{}", "r").alias("r"),
         pl.format("/m/{}", "t").alias("t"),
     ).write_csv(path, separator="\t", include_header=False)
+
+
+def ask(path: Path) -> dict[str, float]:
+    """Milliseconds for the ten best answers to one question, after a first one that builds the index of known ones."""
+    run = load_run(path)
+    questions = [(run.graph.entities.names[i], run.graph.relations.names[0], None) for i in range(64)]
+    predict(run, head=questions[0][0], relation=questions[0][1])
+    times = []
+    for head, relation, _ in questions[1:16]:
+        started = time.perf_counter()
+        predict(run, head=head, relation=relation)
+        times.append(1e3 * (time.perf_counter() - started))
+    started = time.perf_counter()
+    list(predict_many(run, questions))
+    batch = 1e3 * (time.perf_counter() - started) / len(questions)
+    return {"one_question_ms": round(statistics.median(times), 1), "each_of_64_ms": round(batch, 1)}
 
 
 def main() -> None:
@@ -52,6 +71,7 @@ def main() -> None:
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
         history = [json.loads(line) for line in (run / "history.jsonl").read_text().splitlines()]
         size = sum(path.stat().st_size for path in run.iterdir()) / 2**30
+        answers = ask(run)
     print(
         json.dumps(
             {
@@ -61,6 +81,7 @@ def main() -> None:
                 "seconds": round(seconds, 1),
                 "peak_gib": round(peak, 2),
                 "run_gib": round(size, 2),
+                "answers": answers,
                 "epochs": history,
                 **json.loads(done.stdout)["metrics"],
             },

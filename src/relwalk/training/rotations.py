@@ -15,6 +15,7 @@ from relwalk.training.moving import Group, Optimizer, State
 SMALL = 0.004  # (I - A + A²/2) is orthogonal up to A⁴/4, so to 4e-6 while ||A²|| is below this
 POLISH_EVERY = 8  # steps of a matrix after which rounding is taken out
 FARTHEST = 1.0  # ||ηA|| of one step at most: the first ones, with nothing to compare with, would go anywhere
+ROUGH = 1e-5  # what a small system may leave unsolved before its matrix is made orthogonal at once
 FEW = 4  # with fewer than d / FEW rows the small system is cheaper than products of d x d matrices
 
 
@@ -151,11 +152,22 @@ def _rotate_by_few(stack: _Stack, which: Tensor, P: Tensor, N: Tensor) -> None:
     size = ((full - (NP * NP.mT).sum((1, 2))) / 2).clamp(min=0)  # ||A||²
     rate = stack.rates(which, size, full)
     W, Z = torch.cat([P, N], 1), torch.cat([N, -P], 1)  # (matrices, 2 width, d)
-    ZW = torch.cat([torch.cat([NP, NN], 2), torch.cat([-PP, -NP.mT], 2)], 1)
-    small = torch.eye(ZW.shape[-1], device=ZW.device) + rate / 4 * ZW
+    S = rate / 4 * torch.cat([torch.cat([NP, NN], 2), torch.cat([-PP, -NP.mT], 2)], 1)  # (η/4) Z Wᵀ
+    solved = _inverse(S) @ Z
+    off = torch.linalg.matrix_norm(solved + S @ solved - Z) > ROUGH * torch.linalg.matrix_norm(Z)
     R = stack.matrices[which]
-    turned = torch.baddbmm(R, R @ W.mT, torch.linalg.solve(small, rate / 2 * Z), alpha=-1)
-    stack.put(which, turned)
+    stack.put(which, torch.baddbmm(R, R @ W.mT, rate / 2 * solved, alpha=-1), off)
+
+
+def _inverse(S: Tensor) -> Tensor:
+    """(I + S)⁻¹ = (I - S)(I + S²)(I + S⁴)(I + S⁸) up to S¹⁶, which vanishes: S has the eigenvalues of ηA/2, and none of
+    a skew matrix exceeds its norm over √2, here FARTHEST / 2 / √2 = .35."""
+    eye = torch.eye(S.shape[-1], device=S.device)
+    inverse, power = eye - S, S
+    for _ in range(3):
+        power = power @ power
+        inverse = inverse + inverse @ power
+    return inverse
 
 
 def _rotate_by_many(stack: _Stack, which: Tensor, RG: Tensor) -> None:
