@@ -15,7 +15,7 @@ TRUTH = "truth"  # the folder of the true model
 
 
 def save_generated(generated: Generated, out: Path, *, force: bool = False) -> list[Path]:
-    """train, valid and test as text with the names in their order, and the run `truth`, which every verb on runs reads."""
+    """train, valid and test as text, names in their order, and the run `truth`, which every verb on runs reads."""
     graph, model = generated.graph, generated.model
     if out.exists() and any(out.iterdir()) and not force:
         raise RefusedOverwrite(out)
