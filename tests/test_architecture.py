@@ -14,6 +14,8 @@ ALLOWED = {
     "models": {"models"},
     "training": {"graph", "models", "training"},
     "evaluation": {"graph", "models", "evaluation"},
+    "theory": {"graph", "models", "training", "evaluation", "theory"},
+    "report": {"graph", "models", "training", "evaluation", "theory", "run", "prediction", "report"},
 }
 EVERYWHERE = {"errors", "files", ""}
 

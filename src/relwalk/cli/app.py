@@ -7,7 +7,7 @@ import sys
 import typer
 
 from relwalk import __version__
-from relwalk.cli import graphs, models
+from relwalk.cli import graphs, models, report, theory
 from relwalk.errors import RelWalkError
 
 app = typer.Typer(
@@ -39,6 +39,10 @@ app.command("evaluate")(models.evaluate)
 app.command("classify")(models.classify)
 app.command("predict")(models.predict)
 app.command("export")(models.export)
+app.command("analyse")(theory.analyse)
+app.command("walk")(theory.walk)
+app.command("generate")(theory.generate)
+app.command("report")(report.report)
 app.command("info")(graphs.info)
 app.command("datasets")(graphs.datasets)
 app.command("convert")(graphs.convert)

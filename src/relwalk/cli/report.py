@@ -1,0 +1,39 @@
+"""`relwalk report`: one page about a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from relwalk.cli import console, options
+
+
+def report(
+    run: options.RunFolder,
+    out: Annotated[Path | None, typer.Option(help="The page; report.html in the run's folder when not given.")] = None,
+    relation: Annotated[
+        list[str] | None, typer.Option(help="A relation to draw in detail; may be said several times.")
+    ] = None,
+    directions: Annotated[int, typer.Option(min=10, help="Knowledge vectors drawn by the analysis.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of everything drawn at random.")] = 0,
+    device: options.Device = "cpu",
+    force: options.Force = False,
+) -> None:
+    """One HTML page about a run: figures, relations, predictions, a map, and how far the theory holds."""
+    from relwalk.errors import RefusedOverwrite, RelWalkError
+    from relwalk.files import write_atomically
+    from relwalk.report import make_report
+    from relwalk.run import load_run
+
+    path = out if out is not None else run / "report.html"
+    if path.exists() and (path.is_dir() or not force):
+        raise RefusedOverwrite(path)
+    loaded = load_run(run, device=device)
+    if not path.parent.is_dir():
+        raise RelWalkError(f"{path.parent} is not a folder. Make it, or choose another --out.")
+    page = make_report(loaded, relations=relation or (), directions=directions, seed=seed, progress=console.note)
+    # A name that is no Unicode text cannot be written as it is.
+    write_atomically(path, page.encode("utf-8", "replace"))
+    typer.echo(str(path))

@@ -1,0 +1,47 @@
+"""A generated graph on disk: the files to learn from, and beside them the model that drew it, as a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from relwalk.errors import RefusedOverwrite, RunError
+from relwalk.graph.write import write_graph
+from relwalk.models.relwalk import RelWalk
+from relwalk.run import GraphRecord, ModelRecord, RunRecord, create_run, finish_run, load_run
+from relwalk.theory.generate import Generated
+from relwalk.training.settings import TrainingSettings
+
+TRUTH = "truth"  # the folder of the true model
+
+
+def save_generated(generated: Generated, out: Path, *, force: bool = False) -> list[Path]:
+    """train, valid and test as text, names in their order, and the run `truth`, which every verb on runs reads."""
+    graph, model = generated.graph, generated.model
+    if out.exists() and any(out.iterdir()) and not force:
+        raise RefusedOverwrite(out)
+    files = write_graph(graph, out, "rotate", force=force)
+    record = RunRecord(
+        recipe="generated",
+        graph=GraphRecord(
+            name=graph.name,
+            source="relwalk generate",
+            fingerprint=graph.fingerprint,
+            entities=len(graph.entities),
+            relations=len(graph.relations),
+            notes=graph.notes,
+        ),
+        model=ModelRecord(name="relwalk", dim=model.dim),
+        training=TrainingSettings.model_validate({}),
+    )
+    record = create_run(out / TRUTH, record, graph, force=force)
+    finish_run(out / TRUTH, record, model, {"step_size": generated.step_size})
+    return [*files, out / TRUTH]
+
+
+def load_generated(path: Path) -> Generated:
+    """What `save_generated` wrote: the folder, or the run `truth` in it."""
+    run = load_run(path / TRUTH if (path / TRUTH).is_dir() else path)
+    step_size = run.record.metrics.get("step_size")
+    if run.record.recipe != "generated" or not isinstance(run.model, RelWalk) or not isinstance(step_size, float):
+        raise RunError(f"{path} is not a generated graph. Give the folder that `relwalk generate` made.")
+    return Generated(run.graph, run.model, step_size)

@@ -1,0 +1,218 @@
+"""The sections about the matrices and the vectors: the paper's Table 3 and Figure 1, kinship, the map of entities."""
+
+from __future__ import annotations
+
+import torch
+
+from relwalk.report.baselines import PAPER_CORRELATIONS
+from relwalk.report.charts import dial
+from relwalk.report.entity_map import entity_map
+from relwalk.report.facts import Facts, relation_id
+from relwalk.report.html import (
+    DASH,
+    Cell,
+    absent,
+    count,
+    figure,
+    figure_cell,
+    interval,
+    name_cell,
+    num,
+    paragraph,
+    percent,
+    prose,
+    table,
+    text,
+)
+from relwalk.report.png import data_address, heat_png
+from relwalk.theory.concentration import Concentration
+from relwalk.theory.correlation import Correlations
+from relwalk.theory.estimate import Absent
+from relwalk.theory.kinship import Kinship, Kinships
+from relwalk.theory.orthogonality import Matrices, Orthogonality, RelationGeometry, matrices_of, to_unit
+
+COLUMNS = ("nu_R", "sigma_c (sample)", "sigma_c' (sample)", "√(σ_c² + σ_c'²) (sample)")
+SYMBOLS = ("ν<sub>R</sub>", "σ<sub>c</sub>", "σ<sub>c</sub>′", "√(σ<sub>c</sub>² + σ<sub>c</sub>′²)")
+
+
+def reason(part: object, otherwise: str) -> str | None:
+    """Why a part of the analysis cannot be shown; None when it can."""
+    if part is None:
+        return otherwise
+    return part.reason if isinstance(part, Absent) else None
+
+
+def conditions(f: Facts) -> str:
+    """The paper's Table 3: H@10 beside orthogonality and concentration, and their correlations."""
+    matrices, spread, found = (f.analysis.parts.get(k) for k in ("orthogonality", "concentration", "correlation"))
+    if not isinstance(matrices, Orthogonality) or not isinstance(spread, Concentration):
+        missing = matrices if not isinstance(matrices, Orthogonality) else spread
+        return absent(reason(missing, "the analysis was made without this part.") or "")
+    related = found if isinstance(found, Correlations) else None
+    nus = {r.relation: r.nu for r in matrices.relations}
+    rows = []
+    for r in spread.relations:
+        hits = related.hits.get(r.relation) if related else None
+        head, tail = r.head["sample"], r.tail["sample"]
+        sigmas = [s.sigma.value if s and s.sigma else None for s in (head, tail)]
+        values = [nus.get(r.relation), *sigmas, r.combined("sample")]
+        relative = head.relative if head else None
+        number = relation_id(f.graph, r.relation)
+        name = f.graph.relations.label(number) if number is not None else r.relation
+        shown = Cell('<span class="none">no test</span>') if hits is None else figure_cell(hits, bar=hits)
+        spread_cell = Cell(interval(relative, 3), relative.value if relative else None)
+        rows.append([name_cell(name), shown, *(figure_cell(v, 3) for v in values), spread_cell])
+    foot = _coefficients(related, f.graph.name) if related else []
+    words = (
+        f"H@10 with the relation's argument as candidates; ν<sub>R</sub> sums the off-diagonal of RᵀR; σ is the "
+        f"standard deviation of Z over {count(spread.directions)} directions and {count(spread.sample)} sampled "
+        "entities; the last column is σ/mean of Z<sub>c</sub> with its 95% interval."
+    )
+    verdict = prose(related.verdict) if related else prose(reason(found, "H@10 was not correlated.") or "")
+    head_row = ["Relation", "H@10", *SYMBOLS, "σ<sub>c</sub> / mean"]
+    return paragraph(words) + table(head_row, rows, sorts=True, foot=foot) + paragraph(verdict, "note")
+
+
+def _coefficients(related: Correlations, graph: str) -> list[list[Cell]]:
+    by_name = {c.name: c for c in related.columns}
+    chosen = [by_name.get(name) for name in COLUMNS]
+    first = [Cell(interval(c.pearson) if c else DASH) for c in chosen]
+    second = [Cell(num(c.pearson_p) if c else DASH) for c in chosen]
+    rows = [
+        [Cell("Pearson with H@10, 95%", left=True), Cell(""), *first, Cell("")],
+        [Cell("p, by permutation", left=True), Cell(""), *second, Cell("")],
+    ]
+    if graph in PAPER_CORRELATIONS:
+        paper = [Cell(num(x, 2)) for x in PAPER_CORRELATIONS[graph]]
+        rows.append([Cell("Pearson, in the paper", left=True), Cell(""), *paper, Cell("")])
+    return rows
+
+
+def matrices(f: Facts) -> str:
+    """Heat maps of RᵀR (the paper's Figure 1), of M, and its eigenvalues, for the chosen relations."""
+    found, measured = matrices_of(f.model), f.analysis.parts.get("orthogonality")
+    if isinstance(found, Absent) or not isinstance(measured, Orthogonality):
+        return absent(reason(measured, "the analysis was made without the matrices.") or "")
+    names = f.graph.relations.names
+    by_name = {r.relation: r for r in measured.relations}
+    rows = [_relation(f, found, by_name[names[r]], r) for r in f.shown if names[r] in by_name]
+    defect = max(max(r.defect_r1 or 0, r.defect_r2 or 0) for r in measured.relations)
+    if found.R1 is None:
+        words = "This model has one matrix M per relation and nothing that keeps it orthogonal; M is shown at |M| = √d."
+    elif found.exact:
+        words = (
+            f"Orthogonality is exact by construction: R₁ = I, and over all {count(len(measured.relations))} relations "
+            f"no entry of R₂ᵀR₂ is farther than {num(defect, 6)} from the identity's, which is rounding."
+        )
+    else:
+        words = (
+            f"Orthogonality is kept by a penalty: the largest departure of an entry of RᵀR from the identity's, over "
+            f"all {count(len(measured.relations))} relations, is {num(defect)}."
+        )
+    scale = '<div class="ramp"><span>−</span><i></i><span>+</span></div>'
+    return paragraph(words) + scale + "".join(rows) + _kinship(f)
+
+
+def _relation(f: Facts, found: Matrices, geometry: RelationGeometry, r: int) -> str:
+    M = found.M[r].double()
+    tiles = []
+    if found.R1 is None or found.R2 is None:
+        unit = to_unit(M)
+        tiles.append(_heat(unit.mT @ unit, 1.0, "MᵀM, scaled"))
+    else:
+        for name, R in (("R₁ᵀR₁", found.R1[r].double()), ("R₂ᵀR₂", found.R2[r].double())):
+            if not (found.exact and name.startswith("R₁")):
+                tiles.append(_heat(R.mT @ R, 1.0, name))
+    limit = float(M.abs().max()) or 1.0
+    tiles.append(_heat(M, limit, "M = R₁R₂ᵀ" if found.R1 is not None else "M"))
+    circle = dial(geometry.M.angles, f"Angles of the eigenvalues of M for {f.graph.relations.label(r)}")
+    # Without exact orthogonality an eigenvalue also has a length, which the circle does not show.
+    tiles.append(figure(circle, "eigenvalues of M" if found.exact else "eigenvalue angles of M", kind="tile"))
+    title = f"<h3>{text(f.graph.relations.label(r))}</h3>"
+    return (
+        f'<div class="relation"><div>{title}{paragraph(_kind(geometry, found.exact), "note")}</div>'
+        f'<div class="tiles">{"".join(tiles)}</div></div>'
+    )
+
+
+def _heat(values: torch.Tensor, limit: float, name: str) -> str:
+    address = data_address(heat_png(values.cpu().numpy(), limit))
+    caption = f"{name} <small>±{num(limit, 2)}</small>"
+    return figure(f'<img class="heat" alt="Heat map of {text(name)}" src="{address}">', caption, kind="tile")
+
+
+def _kind(g: RelationGeometry, exact: bool) -> str:
+    """What sort of map M is, in words; only an exactly orthogonal M that is symmetric is its own inverse."""
+    nu = f"ν<sub>R</sub> {num(g.nu)}. " if g.nu is not None else ""
+    mirrored = "symmetric, so its own inverse" if exact else "nearly symmetric"
+    symmetry = mirrored if g.asymmetry < 0.2 else "not symmetric"
+    same = "close to the identity" if g.from_identity < 0.2 else "far from the identity"
+    ends = "1 is farthest, 0.71 is unrelated" if exact else "an orthogonal M is at most 1 away"
+    return (
+        f"{nu}M is {symmetry}, and {same}: asymmetry {num(g.asymmetry, 2)}, distance from I {num(g.from_identity, 2)} "
+        f"(0 is equal, {ends})."
+    )
+
+
+def _kinship(f: Facts) -> str:
+    found = f.analysis.parts.get("kinship")
+    title = "<h3>Relations that are kin</h3>"
+    if not isinstance(found, Kinships):
+        return title + absent(reason(found, "the analysis was made without kinship.") or "")
+    every = [kin for kind in (found.inverse, found.alike, found.composed) for kin in kind[:8]]
+    if not every:
+        words = (
+            f"No two relations have matrices alike or inverse beyond a cosine of {num(found.threshold, 2)}, and no two "
+            f"compose to a third; unrelated ones have about {num(found.chance, 2)}."
+        )
+        return title + paragraph(words)
+    rows = [[Cell(_words(f, kin), left=True), figure_cell(kin.cosine, bar=kin.cosine)] for kin in every]
+    note = (
+        f"By their matrices M alone, above {num(found.threshold, 2)}; unrelated ones have about {num(found.chance, 2)}."
+    )
+    return title + paragraph(note) + table(["Kinship", "cosine"], rows)
+
+
+def _words(f: Facts, kin: Kinship) -> str:
+    ids = [relation_id(f.graph, name) for name in kin.relations]
+    named = [f.graph.relations.label(i) if i is not None else n for i, n in zip(ids, kin.relations, strict=True)]
+    *first, last = (f"<em>{text(name)}</em>" for name in named)
+    link = {
+        "alike": "is like",
+        "inverse": "is the inverse of",
+        "composed": "is",
+        "composed-inverse": "is the inverse of",
+    }
+    return f"{' then '.join(first)} {link[kin.kind]} {last}"
+
+
+def entities(f: Facts) -> str:
+    """The map of the entities: a canvas that the page's script draws, with the data beside it."""
+    made = entity_map(f.model, f.graph, seed=f.seed)
+    norms = f.model.entity.detach().norm(dim=-1).cpu().numpy()
+    legend = "".join(f'<span><i class="role{k}"></i>{text(name)}</span>' for k, name in enumerate(made.roles))
+    which = (
+        f"{count(len(made.ids))} of {count(made.of)} entities, drawn with seed {f.seed}"
+        if len(made.ids) < made.of
+        else f"All {count(made.of)} entities"
+    )
+    words = (
+        f"{which}, on the two directions in which their vectors differ most (PCA), which hold {percent(made.kept)} of "
+        f"the variance: what is near here may be far in {f.model.dim} dimensions. Colour is the place an entity fills "
+        f"most often. Vectors have a mean norm of {num(float(norms.mean()), 2)} (√d is {num(f.model.dim**0.5, 2)})."
+    )
+    tools = (
+        '<div class="tools"><input type="search" id="map-find" placeholder="Find an entity" '
+        'aria-label="Find an entity">'
+        '<span id="map-said" role="status"></span><span class="zoom"><button type="button" data-zoom="0.67" '
+        'aria-label="Smaller">−</button><button type="button" data-zoom="1.5" aria-label="Larger">+</button>'
+        '<button type="button" data-zoom="0">Whole</button></span></div>'
+    )
+    drawing = (
+        f'{tools}<div class="map"><canvas id="map-canvas" role="img" aria-label="Map of the entities"></canvas>'
+        f'<div id="map-tip" hidden></div></div><div class="legend roles">{legend}'
+        f'<span><i class="other"></i>other</span></div><noscript>The map needs JavaScript.</noscript>'
+        f'<script type="application/json" id="map-data">'
+        f"{made.as_json(f.graph)}</script>"
+    )
+    return figure(drawing, words, kind="wide")
