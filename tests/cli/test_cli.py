@@ -44,7 +44,11 @@ def test_help_and_version_do_not_wait_for_torch() -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["train", "resume", "evaluate", "classify", "predict", "export", "info", "datasets", "convert"]
+    "verb",
+    [
+        *("train", "resume", "evaluate", "classify", "predict", "export", "info", "datasets", "convert"),
+        *("analyse", "report", "walk", "generate"),
+    ],
 )
 def test_every_verb_explains_itself(verb: str) -> None:
     assert f"relwalk {verb}" in relwalk(verb, "--help").stdout
