@@ -96,7 +96,8 @@ class _SoftmaxLoss(torch.autograd.Function):
         made = _exponentials(
             q, e[:drawn], b[:drawn] if log_weights is None else b[:drawn] + log_weights, pairs, workspace
         )
-        loss = torch.where(weight > 0, weight * made.log_z, 0.0).sum() - (share * pairs.hit).sum()
+        short = made.shift[rows] - pairs.hit  # subtracted before it is added up: the loss is a small difference
+        loss = (share * (made.total.log()[rows] + short)).sum()
 
         per_z = torch.where(weight > 0, weight / made.total, 0.0)  # a row without targets asks for nothing
         slope_q = torch.where(per_z.unsqueeze(1) > 0, made.slope[:, :dim] * per_z.unsqueeze(1), 0.0)
@@ -156,7 +157,7 @@ class _Exponentials(NamedTuple):
     tiles: list[Tensor]
     q: Tensor  # (rows, dim + 2 or a little more) the rows with a column for the bias and one for the shift
     total: Tensor  # (rows,) the sums
-    log_z: Tensor  # (rows,)
+    shift: Tensor  # (rows,) what was taken off the scores
     slope: Tensor  # (rows, dim + ...) the slope of q without targets, times the sum
     lacking: Tensor | None  # (pairs,) what the tiles lack of each target
 
@@ -176,7 +177,7 @@ def _exponentials(q: Tensor, e: Tensor, b: Tensor, pairs: _Pairs, workspace: Wor
     lacking = pairs.lacking(shift)
     if lacking is not None:
         total = total.index_add(0, pairs.rows, lacking)
-    return _Exponentials(tiles, long_q, total, shift + total.log(), slope, lacking)
+    return _Exponentials(tiles, long_q, total, shift, slope, lacking)
 
 
 def _lengthened(x: Tensor, first: Tensor, second: Tensor, dtype: torch.dtype) -> Tensor:
