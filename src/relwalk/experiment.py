@@ -37,8 +37,8 @@ from relwalk.training.candidates import choose_candidates
 from relwalk.training.checkpoint import restore_checkpoint, save_checkpoint
 from relwalk.training.contrast import Contrast
 from relwalk.training.likelihood import Likelihood
+from relwalk.training.precision import choose_precision
 from relwalk.training.settings import TrainingSettings
-from relwalk.training.softmax import choose_precision
 from relwalk.training.trainer import Observer, Task, Trainer
 
 

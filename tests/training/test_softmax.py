@@ -5,7 +5,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from relwalk.training.softmax import Targets, Workspace, choose_precision, softmax_loss
+from relwalk.training.softmax import Targets, Workspace, softmax_loss
 
 
 def reference(q, e, b, targets: Targets, smoothing: float) -> torch.Tensor:
@@ -85,10 +85,3 @@ def test_bfloat16_is_close() -> None:
         results.append((loss.detach(), *torch.autograd.grad(loss, inputs)))
     for a, c in zip(*results, strict=True):
         assert float((a - c).norm() / a.norm()) < 0.02
-
-
-def test_precision_by_name_or_by_measurement() -> None:
-    cpu = torch.device("cpu")
-    assert choose_precision("float32", cpu) == torch.float32
-    assert choose_precision("bfloat16", cpu) == torch.bfloat16
-    assert choose_precision("auto", cpu) in (torch.float32, torch.bfloat16)

@@ -17,8 +17,9 @@ from relwalk.graph.lists import Lists
 from relwalk.models.base import ProductScorer, Queries, Scorer
 from relwalk.training.candidates import Draws, choose_candidates
 from relwalk.training.decay import decay
+from relwalk.training.precision import choose_precision
 from relwalk.training.settings import TrainingSettings
-from relwalk.training.softmax import Targets, Workspace, choose_precision, softmax_loss
+from relwalk.training.softmax import Targets, Workspace, softmax_loss
 
 RELATION_PAIRS = 256  # pairs (h, t) of a step whose relation is asked as well
 RELATION_NUMBERS = 1 << 25  # held for that at most: pairs x relations x d

@@ -18,15 +18,13 @@ for those it stands for. log Ẑ and its gradient are off by a term of order 1/|
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 TILE = 1024  # entities scored at a time: a tile of a thousand rows fits the cache
-Precision = Literal["auto", "float32", "bfloat16"]
 
 
 class Targets(NamedTuple):
@@ -227,24 +225,3 @@ def _smooth(
     slope_e.sub_(smoothing / n * (weight.unsqueeze(1) * q).sum(0))
     slope_b.sub_(smoothing / n * weight.sum())
     return smoothing * (hits - (weight * (q @ mean_e + mean_b)).sum())
-
-
-def choose_precision(precision: Precision, device: torch.device) -> torch.dtype:
-    """bfloat16 where a measured check finds it clearly faster than float32, unless one of them is asked for."""
-    if precision != "auto":
-        return {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
-    seconds = {dtype: _product_seconds(dtype, device) for dtype in (torch.float32, torch.bfloat16)}
-    return torch.bfloat16 if 1.3 * seconds[torch.bfloat16] < seconds[torch.float32] else torch.float32
-
-
-def _product_seconds(dtype: torch.dtype, device: torch.device) -> float:
-    """The best of a few small products of the shape that training makes; slow ones are tried once only."""
-    q, e = torch.ones(256, 128, dtype=dtype, device=device), torch.ones(2048, 128, dtype=dtype, device=device)
-    best = float("inf")
-    for _ in range(5):
-        started = time.perf_counter()
-        (q @ e.T)[0, 0].item()
-        best = min(best, time.perf_counter() - started)
-        if best > 0.02:
-            break
-    return best
