@@ -27,13 +27,13 @@ def collect_factors(matrices: Tensor) -> list[Factors]:
 
 
 class Groups:
-    """Rows of a batch grouped by relation: `order` sorts them, group i is `order[bounds[i]:bounds[i+1]]`."""
+    """Rows of a batch grouped by relation: `order` sorts them, group i is the next `counts[i]` of them."""
 
     def __init__(self, relations: Tensor) -> None:
         ordered, self.order = torch.sort(relations, stable=True)
         distinct, counts = torch.unique_consecutive(ordered, return_counts=True)
         self.relations: list[int] = distinct.tolist()
-        self.bounds: list[int] = [0, *torch.cumsum(counts, 0).tolist()]
+        self.counts: list[int] = counts.tolist()
         self.sorted_already = bool((self.order[1:] > self.order[:-1]).all())
 
     def sort(self, rows: Tensor) -> Tensor:
@@ -46,10 +46,21 @@ class Groups:
         restored[self.order] = rows
         return restored
 
-    def __iter__(self) -> Any:
-        """(relation, slice of the sorted rows) of each group."""
-        for relation, start, end in zip(self.relations, self.bounds[:-1], self.bounds[1:], strict=True):
-            yield relation, slice(start, end)
+    def products(self, rows: Tensor, matrices: Tensor) -> Tensor:
+        """Sorted rows times the matrix of their relation.  # (batch, dim)"""
+        out = rows.new_empty(len(rows), matrices.shape[-1])
+        each = matrices.unbind()  # views made by the stack at once: by the hundred, they cost as much as the products
+        parts = zip(self.relations, rows.split(self.counts), out.split(self.counts), strict=True)
+        for relation, part, result in parts:
+            torch.mm(part, each[relation], out=result)
+        return out
+
+    def outer_products(self, left: Tensor, right: Tensor, like: Tensor) -> Tensor:
+        """leftᵀ right of each group's sorted rows, zero for relations without any.  # (relations, dim, dim)"""
+        out = torch.zeros_like(like)
+        for relation, a, b in zip(self.relations, left.split(self.counts), right.split(self.counts), strict=True):
+            torch.mm(a.T, b, out=out[relation])
+        return out
 
 
 class _Project(torch.autograd.Function):
@@ -67,9 +78,7 @@ class _Project(torch.autograd.Function):
         ctx.groups, ctx.transposed = groups, transposed
         ctx.factors = getattr(matrices, "factors", None)
         rows = groups.sort(rows)
-        projected = rows.new_empty(len(rows), matrices.shape[-1])
-        for relation, part in groups:
-            torch.mm(rows[part], matrices[relation].T if transposed else matrices[relation], out=projected[part])
+        projected = groups.products(rows, matrices.mT if transposed else matrices)
         ctx.save_for_backward(rows, matrices, projected, groups.sort(relations))
         return groups.unsort(projected)
 
@@ -77,18 +86,14 @@ class _Project(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
         rows, matrices, projected, relations = ctx.saved_tensors  # sorted
         groups: Groups = ctx.groups
-        grad, to_rows = groups.sort(grads[0]), torch.empty_like(rows)
-        for relation, part in groups:
-            torch.mm(grad[part], matrices[relation] if ctx.transposed else matrices[relation].T, out=to_rows[part])
+        grad = groups.sort(grads[0])
+        to_rows = groups.products(grad, matrices if ctx.transposed else matrices.mT)
         if ctx.factors is not None:
             turned, straight = (to_rows, rows) if ctx.transposed else (projected, grad)
             ctx.factors.append(Factors(turned, straight, relations))
             return groups.unsort(to_rows), None, None, None
-        to_matrices = torch.zeros_like(matrices)
-        for relation, part in groups:
-            left, right = (grad[part], rows[part]) if ctx.transposed else (rows[part], grad[part])
-            torch.mm(left.T, right, out=to_matrices[relation])
-        return groups.unsort(to_rows), to_matrices, None, None
+        left, right = (grad, rows) if ctx.transposed else (rows, grad)
+        return groups.unsort(to_rows), groups.outer_products(left, right, matrices), None, None
 
 
 def project(rows: Tensor, matrices: Tensor, relations: Tensor, *, transposed: bool = False) -> Tensor:

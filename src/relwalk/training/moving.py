@@ -75,18 +75,19 @@ class Adagrad(Optimizer):
         if gradient.is_sparse:
             gradient = gradient.coalesce()
             rows, values = gradient.indices()[0], gradient.values()
-            sums = state["sum"].index_select(0, rows) + self.squares(values)
+            sums = state["sum"].index_select(0, rows)
+            self.add_squares(sums, values)
             state["sum"].index_copy_(0, rows, sums)
             weights.index_add_(0, rows, values / self.roots(sums, values), alpha=-lr)
         else:
-            state["sum"] += self.squares(gradient)
+            self.add_squares(state["sum"], gradient)
             weights.addcdiv_(gradient, self.roots(state["sum"], gradient), value=-lr)
 
     def memory(self, weights: Tensor) -> Tensor:
         return torch.zeros_like(weights)
 
-    def squares(self, gradient: Tensor) -> Tensor:
-        return gradient.square()
+    def add_squares(self, sums: Tensor, gradient: Tensor) -> None:
+        sums.addcmul_(gradient, gradient)
 
     def roots(self, sums: Tensor, like: Tensor) -> Tensor:
         return sums.sqrt().add_(1e-10)
@@ -98,8 +99,8 @@ class RowwiseAdagrad(Adagrad):
     def memory(self, weights: Tensor) -> Tensor:
         return weights.new_zeros(len(weights))
 
-    def squares(self, gradient: Tensor) -> Tensor:
-        return gradient.flatten(1).square().mean(1)
+    def add_squares(self, sums: Tensor, gradient: Tensor) -> None:
+        sums += gradient.flatten(1).square().mean(1)
 
     def roots(self, sums: Tensor, like: Tensor) -> Tensor:
         return super().roots(sums, like).view(-1, *[1] * (like.dim() - 1))

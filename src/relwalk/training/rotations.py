@@ -156,7 +156,7 @@ def _rotate_by_few(stack: _Stack, which: Tensor, P: Tensor, N: Tensor) -> None:
     solved = _inverse(S) @ Z
     off = torch.linalg.matrix_norm(solved + S @ solved - Z) > ROUGH * torch.linalg.matrix_norm(Z)
     R = stack.matrices[which]
-    stack.put(which, torch.baddbmm(R, R @ W.mT, rate / 2 * solved, alpha=-1), off)
+    stack.put(which, R.baddbmm_(R @ W.mT, rate / 2 * solved, alpha=-1), off)
 
 
 def _inverse(S: Tensor) -> Tensor:
