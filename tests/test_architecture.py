@@ -15,7 +15,10 @@ ALLOWED = {
     "training": {"graph", "models", "training"},
     "evaluation": {"graph", "models", "evaluation"},
     "theory": {"graph", "models", "training", "evaluation", "theory"},
-    "report": {"graph", "models", "training", "evaluation", "theory", "run", "prediction", "report"},
+    "report": {
+        *("graph", "models", "training", "evaluation", "theory"),
+        *("run", "prediction", "experiment", "generation", "report"),
+    },
 }
 EVERYWHERE = {"errors", "files", ""}
 

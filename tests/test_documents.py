@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.entry import relwalk
+
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 
@@ -25,15 +27,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("readme")
     (folder / "facts.tsv").write_text("".join(f"e{i % 30}\tr{i % 4}\te{i * 11 % 37}\n" for i in range(200)))
     (folder / "questions.tsv").write_text("France\tborders\t?\n?\tspeaks\tArabic\nLisbon\t?\tPortugal\n")
-    _relwalk(["train", "world", "--dim", "16", "--epochs", "4", "--out", "runs/world"], folder)
+    relwalk("train", "world", "--dim", 16, "--epochs", 4, "--out", "runs/world", cwd=folder)
     return folder
-
-
-def _relwalk(arguments: list[str], folder: Path) -> str:
-    command = [sys.executable, "-m", "relwalk", *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, f"relwalk {' '.join(arguments)}\n{done.stderr}"
-    return done.stdout
 
 
 def commands() -> list[str]:
@@ -54,7 +49,7 @@ def test_every_command_of_the_readme_runs(line: str, workplace: Path) -> None:
     if arguments[0] == "train":  # as written, but short
         epochs = min(_epochs(arguments), 6)
         arguments = [*_without(arguments, "--epochs"), "--epochs", str(epochs), "--dim", "16", "--force"]
-    _relwalk(arguments, workplace)
+    relwalk(*arguments, cwd=workplace)
 
 
 def _epochs(arguments: list[str]) -> int:

@@ -15,14 +15,16 @@ say relwalk predict runs/world --head Kyoto --relation near --only-new -k 3
 say relwalk predict runs/world --head Lyon --relation near --only-new -k 3
 say relwalk predict runs/world --head Peru --relation speaks -k 3
 say relwalk predict runs/world --head France --tail Spain -k 2
+say relwalk report runs/world --force
 
 cat <<'NEXT'
 
-The run is in runs/world. Try next:
+The run is in runs/world, its page in runs/world/report.html. Try next:
   relwalk predict runs/world --relation capital_of --tail Portugal
   relwalk predict runs/world --head "Hong Kong" --relation uses_currency
   relwalk evaluate runs/world --candidates argument
   relwalk classify runs/world
+  relwalk analyse runs/world
   relwalk export runs/world vectors.npz
   relwalk info world
   relwalk train your-graph.tsv

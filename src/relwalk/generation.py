@@ -7,7 +7,7 @@ from pathlib import Path
 from relwalk.errors import RefusedOverwrite, RunError
 from relwalk.graph.write import write_graph
 from relwalk.models.relwalk import RelWalk
-from relwalk.run import GraphRecord, ModelRecord, RunRecord, create_run, finish_run, load_run
+from relwalk.run import GraphRecord, ModelRecord, Run, RunRecord, create_run, finish_run, load_run
 from relwalk.theory.generate import Generated
 from relwalk.training.settings import TrainingSettings
 
@@ -45,3 +45,11 @@ def load_generated(path: Path) -> Generated:
     if run.record.recipe != "generated" or not isinstance(run.model, RelWalk) or not isinstance(step_size, float):
         raise RunError(f"{path} is not a generated graph. Give the folder that `relwalk generate` made.")
     return Generated(run.graph, run.model, step_size)
+
+
+def load_truth_of(run: Run, path: Path) -> Generated:
+    """The generated graph that a run learned; another one is refused."""
+    generated = load_generated(path)
+    if run.graph.entities.names != generated.graph.entities.names:
+        raise RunError(f"{path} drew another graph than the run learned. Train on it: relwalk train {path}")
+    return generated

@@ -10,23 +10,9 @@ from pathlib import Path
 import pytest
 
 from relwalk import __version__
+from tests.entry import answer, relwalk, script
 
 FAST = ["--dim", "8", "--epochs", "2", "--batch-size", "2000"]
-
-
-def relwalk(*arguments: object, status: int = 0, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "relwalk", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd)
-    assert done.returncode == status, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
-
-
-def answer(*arguments: object) -> dict:
-    """What a verb prints with --json: one object on standard output and nothing else there."""
-    found = json.loads(relwalk(*arguments, "--json").stdout)
-    assert isinstance(found, dict)
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +23,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_help_and_version_do_not_wait_for_torch() -> None:
-    assert "predict" in relwalk("--help").stdout
-    assert relwalk("--version").stdout.strip() == f"relwalk {__version__}"
+    assert "predict" in script("--help")
+    assert script("--version").strip() == f"relwalk {__version__}"
     code = "import sys, relwalk.cli.app; assert not {'torch', 'polars', 'pydantic', 'numpy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -51,7 +37,7 @@ def test_help_and_version_do_not_wait_for_torch() -> None:
     ],
 )
 def test_every_verb_explains_itself(verb: str) -> None:
-    assert f"relwalk {verb}" in relwalk(verb, "--help").stdout
+    assert f"relwalk {verb}" in script(verb, "--help")
 
 
 def test_train_says_what_it_did(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from relwalk.errors import BadLine, GraphError
 from relwalk.graph.graph import Graph
 from relwalk.prediction import predict
 from relwalk.run import load_run
-from tests.cli.test_cli import FAST, relwalk
+from tests.cli.test_cli import FAST
+from tests.entry import relwalk
 
 TEXT = "# the neighbours of France\nFrance\tborders\t?\n\n\tborders\tGermany\nParis\t?\tFrance\r\n"
 ASKED = [("France", "borders", None), (None, "borders", "Germany"), ("Paris", None, "France")]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import answer, relwalk
+from tests.entry import answer, relwalk
 
-PARTS = ("orthogonality", "kinship", "concentration", "lemma", "correlation", "theorem", "calibration")
+PARTS = ("orthogonality", "kinship", "concentration", "lemma", "correlation", "theorem", "limits", "calibration")
 
 
 @pytest.fixture(scope="module")

@@ -38,6 +38,7 @@ def test_every_model_gets_every_part_or_a_reason(name: str, soft: bool, world: G
         "lemma": walks,
         "correlation": walks,
         "theorem": walks,
+        "limits": walks,
         "calibration": True,
     }
     assert "nan" not in str(found).lower().split()

@@ -58,6 +58,9 @@ def test_the_loop_closes_and_its_shuffled_control_does_not(generated: Generated)
     assert loop.closed, loop
     assert loop.learned > 0.7 and loop.interaction > 0.5 and loop.learned > loop.popularity + 0.1
     assert loop.shuffled.high < 0.2
+    some = loop.some
+    assert len(some.truth) == len(some.learned) == len(some.shuffled) == 300
+    assert np.corrcoef(some.truth, some.learned)[0, 1] > 0.5 > np.corrcoef(some.truth, some.shuffled)[0, 1] + 0.2
     json.dumps(loop.as_dict(), allow_nan=False)
 
     graph = generated.graph  # the same heads and tails of every relation, paired at random

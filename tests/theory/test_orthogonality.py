@@ -109,3 +109,14 @@ def test_the_search_for_compositions_is_bounded_and_says_so() -> None:
     found = kinships(with_matrices(M), graph, work=4 * 8 * 8 * 3.1**3)
     assert isinstance(found, Kinships) and found.searched == 3
     assert found.note is not None and "3 most frequent of 5" in found.note
+
+
+def test_reciprocal_relations_show_the_matrices_of_the_relations_themselves() -> None:
+    graph = make_graph([(0, 0, 1)], relations=2)
+    for name, exact in (("relwalk", True), ("rescal", False)):
+        model = build_model(name, 5, 2, 4, seed=0, options={"reciprocal": True})
+        found = orthogonality(model, graph)
+        assert isinstance(found, Orthogonality) and found.exact == exact and len(found.relations) == 2
+        assert isinstance(kinships(model, graph), Kinships)
+    none = orthogonality(build_model("distmult", 5, 2, 4, seed=0, options={"reciprocal": True}), graph)
+    assert isinstance(none, Absent) and "DistMult has no relation matrices" in none.reason

@@ -13,7 +13,7 @@ from relwalk.errors import RelWalkError
 from relwalk.models import RelWalk, build_model
 from relwalk.models.orthogonal import random_rotations
 from relwalk.theory.estimate import Absent
-from relwalk.theory.sweep import sweep
+from relwalk.theory.sweep import Sweep, limits, sweep
 from relwalk.theory.theorem import TheoremCheck, check_theorem, fit, log_probs
 from tests.conftest import TEST, TRAIN, VALID, make_graph
 
@@ -64,6 +64,20 @@ def test_the_theorem_holds_for_small_norms_and_fails_for_large_ones() -> None:
     assert large.exact.largest_error < large.theorem.largest_error
     json.dumps(found.as_dict(), allow_nan=False)
     assert "norm 2" in str(found)
+
+
+def test_the_limits_of_a_model_say_where_it_stands() -> None:
+    model = trained_like(3.0)
+    found = limits(model, step=0.02)
+    assert isinstance(found, Sweep) and found.here is not None
+    assert found.here["norm"] == pytest.approx(3, rel=0.1) and found.here["step"] == 0.02
+    assert found.base["dim"] == model.dim == 20 and found.breaks_at["norm"] is not None
+    assert {row.changed for row in found.rows} == {"norm", "dim", "entities", "step"}
+    errors = [row.theorem.largest_error for row in found.of("norm")]
+    assert errors[-1] > 10 * errors[0] and found.here["norm"] > found.breaks_at["norm"]
+    assert "norm 3.0" in found.verdict or "norm 2.9" in found.verdict
+    assert json.loads(json.dumps(found.as_dict(), allow_nan=False))["here"]["entities"] == 26
+    assert isinstance(limits(build_model("distmult", 5, 2, 4, seed=0, options={})), Absent)
 
 
 def trained_like(scale: float, orthogonality: str = "exact") -> RelWalk:

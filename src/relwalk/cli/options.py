@@ -19,4 +19,7 @@ Format = Annotated[str | None, typer.Option("--format", help="The layout; detect
 OnBadLine = Annotated[str, typer.Option(help="What to do with a line that cannot be read: error or skip.")]
 ValidShare = Annotated[float, typer.Option(help="Share of a single file that becomes valid.")]
 TestShare = Annotated[float, typer.Option(help="Share of a single file that becomes test.")]
+Truth = Annotated[
+    Path | None, typer.Option(help="The folder of `relwalk generate` that the run learned: close the loop on it.")
+]
 SplitSeed = Annotated[int, typer.Option(help="Seed of the split of a single file.")]

@@ -16,6 +16,7 @@ def report(
     relation: Annotated[
         list[str] | None, typer.Option(help="A relation to draw in detail; may be said several times.")
     ] = None,
+    truth: options.Truth = None,
     directions: Annotated[int, typer.Option(min=10, help="Knowledge vectors drawn by the analysis.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of everything drawn at random.")] = 0,
     device: options.Device = "cpu",
@@ -33,7 +34,9 @@ def report(
     loaded = load_run(run, device=device)
     if not path.parent.is_dir():
         raise RelWalkError(f"{path.parent} is not a folder. Make it, or choose another --out.")
-    page = make_report(loaded, relations=relation or (), directions=directions, seed=seed, progress=console.note)
+    page = make_report(
+        loaded, relations=relation or (), truth=truth, directions=directions, seed=seed, progress=console.note
+    )
     # A name that is no Unicode text cannot be written as it is.
     write_atomically(path, page.encode("utf-8", "replace"))
     typer.echo(str(path))

@@ -20,14 +20,12 @@ def analyse(
     part: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only these: orthogonality, kinship, concentration, lemma, correlation, theorem, calibration."
+            help="Only these: orthogonality, kinship, concentration, lemma, correlation, theorem, limits, calibration."
         ),
     ] = None,
     directions: Annotated[int, typer.Option(min=10, help="Knowledge vectors drawn from the sphere.")] = 1000,
     sample: Annotated[int, typer.Option(min=2, help="Entities sampled for the paper's sigma.")] = 10_000,
-    truth: Annotated[
-        Path | None, typer.Option(help="The folder of `relwalk generate` that the run learned from: close the loop.")
-    ] = None,
+    truth: options.Truth = None,
     seed: Annotated[int, typer.Option(help="Seed of everything drawn.")] = 0,
     device: options.Device = "cpu",
     as_json: options.Json = False,
@@ -128,12 +126,8 @@ def generate(
 
 
 def _closed_loop(run: Run, truth: Path, seed: int) -> ClosedLoop:
-    from relwalk.errors import RunError
-    from relwalk.generation import load_generated
+    from relwalk.generation import load_truth_of
     from relwalk.theory.generate import closed_loop
 
-    generated = load_generated(truth)
-    if run.graph.entities.names != generated.graph.entities.names:
-        raise RunError(f"{truth} drew another graph than the run learned. Train on it: relwalk train {truth}")
     console.note("closed loop")
-    return closed_loop(generated, run.model, seed=seed)
+    return closed_loop(load_truth_of(run, truth), run.model, seed=seed)

@@ -34,6 +34,11 @@ class Scorer(nn.Module, ABC):
         self._table: Tensor | None = None
 
     @property
+    def title(self) -> str:
+        """The model's name in sentences."""
+        return type(self).__name__
+
+    @property
     def table(self) -> Tensor:
         """The vectors of all entities, or those that `using` put in their place.  # (entities, dim)"""
         return self.entity if self._table is None else self._table

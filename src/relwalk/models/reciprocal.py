@@ -25,6 +25,10 @@ class Reciprocal(ProductScorer):
         self.base, self.scale, self.lr = base, base.scale, base.lr
 
     @property
+    def title(self) -> str:
+        return f"{self.base.title} with reciprocal relations"
+
+    @property
     def entity(self) -> nn.Parameter:  # type: ignore[override]
         return self.base.entity
 

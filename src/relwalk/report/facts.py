@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from relwalk.models.base import Scorer
 from relwalk.models.relwalk import RelWalk
 from relwalk.prediction import Answer, predict
 from relwalk.report.baselines import popularity, random_order
+from relwalk.report.learned_back import Loop, learned_back
 from relwalk.run import HISTORY, Run
 from relwalk.theory.analyse import Analysis, analyse
 from relwalk.theory.concentration import NOT_RELWALK
@@ -28,7 +30,7 @@ from relwalk.theory.estimate import Absent, Floats, own_generator
 from relwalk.theory.orthogonality import Orthogonality
 from relwalk.theory.partition import log_partition
 from relwalk.theory.sphere import uniform_directions
-from relwalk.theory.theorem import log_probs
+from relwalk.theory.theorem import NO_THEOREM, log_probs
 
 Tell = Callable[[str], None]
 SHOWN, QUESTIONS, PAIRS = 3, 6, 90  # relations drawn, sample questions, triples of each kind in the scatter
@@ -99,6 +101,7 @@ class Facts:
     questions: tuple[Question, ...] | Absent
     partitions: tuple[Partition, ...] | Absent
     pairs: Pairs | Absent
+    loop: Loop | Absent
 
     @property
     def graph(self) -> Graph:
@@ -110,7 +113,13 @@ class Facts:
 
 
 def gather(
-    run: Run, analysis: Analysis | None, relations: Sequence[str], directions: int, seed: int, tell: Tell
+    run: Run,
+    analysis: Analysis | None,
+    relations: Sequence[str],
+    truth: Path | None,
+    directions: int,
+    seed: int,
+    tell: Tell,
 ) -> Facts:
     """Measure. An unknown relation is refused before anything is computed."""
     graph, model = run.graph, run.model
@@ -124,6 +133,8 @@ def gather(
         analysis = analyse(
             model, graph, directions=directions, seed=seed, progress=lambda part: tell(f"theory: {part}")
         )
+    tell("closed loop: learning a known model back")
+    loop = learned_back(run, truth, seed)
     shown = tuple(asked) or _telling_relations(graph, analysis)
     tell("partition functions and theorem of " + ", ".join(graph.relations.label(r) for r in shown))
     return Facts(
@@ -138,6 +149,7 @@ def gather(
         questions=_questions(run, figures, seed),
         partitions=_partitions(model, shown, directions, seed),
         pairs=_pairs(run, shown, seed),
+        loop=loop,
     )
 
 
@@ -208,7 +220,7 @@ def _questions(run: Run, figures: dict[str, Figures] | Absent, seed: int) -> tup
 @torch.no_grad()
 def _partitions(model: Scorer, shown: tuple[int, ...], directions: int, seed: int) -> tuple[Partition, ...] | Absent:
     if not isinstance(model, RelWalk):
-        return Absent(NOT_RELWALK.format(type(model).__name__))
+        return Absent(NOT_RELWALK.format(model.title))
     c = uniform_directions(directions, model.dim, own_generator(seed, "concentration"))
     entity = model.entity.detach().cpu()
 
@@ -225,7 +237,7 @@ def _pairs(run: Run, shown: tuple[int, ...], seed: int) -> Pairs | Absent:
     """True triples of the shown relations and as many random pairs, each with both values of log p."""
     model, graph = run.model, run.graph
     if not isinstance(model, RelWalk):
-        return Absent(f"the theorem is about RelWalk's p(h, t | R); {type(model).__name__} has none.")
+        return Absent(NO_THEOREM.format(model.title))
     generator, rng = own_generator(seed, "scatter"), np.random.default_rng(seed)
     entity, label = model.entity.detach().cpu(), graph.entities.label
     truth, theorem, kinds, titles = [], [], [], []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.resources import files
+from pathlib import Path
 
 from relwalk import __version__
 from relwalk.report.facts import Facts, Tell, gather
@@ -21,17 +22,19 @@ def make_report(
     *,
     analysis: Analysis | None = None,
     relations: Sequence[str] = (),
+    truth: Path | None = None,
     directions: int = 1000,
     seed: int = 0,
     progress: Tell | None = None,
 ) -> str:
     """The page of a run, as text. `relations` are drawn in detail: the telling ones when none are named.
 
+    `truth` is the folder of `relwalk generate` that the run learned, if it did: the closed loop is then its own.
     An `analysis` made before is used as it is; else one is made with `directions` knowledge vectors. The same seed
     gives the same page. `progress` hears what is being done.
     """
     tell = progress if progress is not None else lambda _: None
-    found = gather(run, analysis, relations, directions, seed, tell)
+    found = gather(run, analysis, relations, truth, directions, seed, tell)
     parts = []
     for number, section in enumerate(SECTIONS, start=1):
         tell(f"writing {number} of {len(SECTIONS)}: {section.title}")
@@ -45,7 +48,7 @@ def _page(f: Facts, body: str) -> str:
     asset = files("relwalk.report")
     style, script = (asset.joinpath(name).read_text("utf-8") for name in ("style.css", "script.js"))
     links = "".join(f'<a href="#{s.key}">{s.short}</a>' for s in SECTIONS)
-    title = f"{f.graph.name} · {type(f.model).__name__} · relwalk report"
+    title = f"{f.graph.name} · {f.model.title} · relwalk report"
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -62,7 +65,7 @@ def _masthead(f: Facts) -> str:
     kind = getattr(f.model, "orthogonality", None)
     how = f", {kind} orthogonality" if kind else ""
     about = (
-        f"{text(type(f.model).__name__)} with {f.model.dim} dimensions{how}, trained on {count(len(f.graph.train))} "
+        f"{text(f.model.title)} with {f.model.dim} dimensions{how}, trained on {count(len(f.graph.train))} "
         f"triples of {count(len(f.graph.entities))} entities and {count(len(f.graph.relations))} relations."
     )
     return f'<header class="top"><p>relwalk report</p><h1>{text(f.graph.name)}</h1><p>{about}</p></header>'

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from relwalk.report.charts import Plot, histogram, padded
-from relwalk.report.facts import Facts, Pairs, Partition
+from relwalk.report.charts import Plot, histogram
+from relwalk.report.facts import Facts, Partition
 from relwalk.report.geometry import reason
 from relwalk.report.html import (
     Cell,
@@ -26,7 +26,6 @@ from relwalk.theory.calibration import Calibration, Reliability
 from relwalk.theory.concentration import Concentration
 from relwalk.theory.estimate import Absent
 from relwalk.theory.lemma import Shrinkage
-from relwalk.theory.theorem import TheoremCheck, fit
 
 NOT_MADE = "the analysis was made without this part."
 
@@ -82,42 +81,6 @@ def _lemma(f: Facts) -> str:
         f"directions and entities it is {num(found.exact_of_all)}, and {num(found.floor)} would remain for any number."
     )
     return figure(plot.svg(), words)
-
-
-def theorem(f: Facts) -> str:
-    """log p by Monte Carlo against s/2d - 2 log Z."""
-    if isinstance(f.pairs, Absent):
-        return absent(f.pairs.reason)
-    p: Pairs = f.pairs
-    low, high = padded(np.concatenate([p.truth, p.theorem]))
-    plot = Plot((low, high), (low, high), "theorem: s/2d − 2 log Z", "Monte Carlo: log p(h, t | R)", "The theorem")
-    plot.line([low, high], [low, high], "c dashed", name="equal")
-    for kind, mask, name in (("b", ~p.true, "random pairs"), ("a", p.true, "true triples")):
-        titles = [title for title, on in zip(p.titles, mask, strict=True) if on]
-        plot.dots(p.theorem[mask], p.truth[mask], kind, titles=titles, name=name)
-    found = fit(p.theorem, p.truth)
-    line = f"slope {num(found.slope, 2)}, R² {num(found.r2)}" if found.slope is not None else "no slope"
-    shown = ", ".join(f"<em>{text(f.graph.relations.label(r))}</em>" for r in f.shown)
-    words = (
-        f"{count(int(p.true.sum()))} true triples and as many random pairs of {shown}: {line}, largest error "
-        f"{num(found.largest_error, 2)} in log p. On the dashed line the theorem is exact."
-    )
-    checked = f.analysis.parts.get("theorem")
-    if not isinstance(checked, TheoremCheck):
-        return figure(plot.svg(), words) + absent(reason(checked, NOT_MADE) or "")
-    rows = []
-    for name, fits in (("s/2d", checked.theorem), ("exact integral", checked.exact)):
-        for kind, one in fits.items():
-            cells = [figure_cell(x, 3) for x in (one.slope, one.r2, one.bias, one.largest_error)]
-            rows.append([Cell(f"{name}, {kind}", left=True), *cells])
-    figures = table(["Form, triples", "slope", "R²", "bias", "largest error"], rows)
-    about = (
-        f"{count(checked.triples)} true and as many random triples of {count(checked.relations)} relations. The exact "
-        "form keeps the spherical integral (a Bessel function) and assumes only that Z is constant."
-    )
-    return grid([figure(plot.svg(), words), f"<div>{figures}{paragraph(about, 'note')}</div>"]) + paragraph(
-        prose(checked.verdict), "note"
-    )
 
 
 def calibration(f: Facts) -> str:

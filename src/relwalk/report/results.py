@@ -79,7 +79,7 @@ def _lead(m: RankMetrics, every: Figures) -> str:
     if every.popularity is not None:
         words += f" and {num(m.mrr / max(every.popularity.mrr, 1e-12), 1)} times that of popularity"
     words += (
-        ". The argument protocol ranks among fewer candidates, which the test set helps to choose: no figure is lower."
+        ". The argument protocol ranks among fewer candidates, which the test set helps to choose: ranks can only gain."
     )
     return words
 
@@ -87,7 +87,7 @@ def _lead(m: RankMetrics, every: Figures) -> str:
 def _comparison(f: Facts, figures: dict[str, Figures]) -> str:
     rows = []
     for rule, found in figures.items():
-        rows.append(_row(type(f.model).__name__, RULES[rule], found.result.metrics(), strong=True))
+        rows.append(_row(f.model.title, RULES[rule], found.result.metrics(), strong=True))
         if found.popularity is not None:
             rows.append(_row("popularity in train", RULES[rule], found.popularity))
         rows.append(_row("random order, expected", RULES[rule], found.random))
@@ -109,7 +109,7 @@ def _classified(f: Facts) -> str:
         return title + absent(f.classification.reason)
     c: ClassificationResult = f.classification
     rows = [
-        [Cell(f"<strong>{text(type(f.model).__name__)}</strong>", left=True), *map(figure_cell, _verdict(c.model))],
+        [Cell(f"<strong>{text(f.model.title)}</strong>", left=True), *map(figure_cell, _verdict(c.model))],
         [Cell("count of (relation, tail) in train", left=True), *map(figure_cell, _verdict(c.baseline))],
     ]
     if f.graph.name in PAPER_ACCURACY:
@@ -145,8 +145,7 @@ def subject(f: Facts) -> str:
     options = ", ".join(f"{k} {v}" for k, v in record.model.options.items())
     weights = sum(p.numel() for p in f.model.parameters())
     about_run = {
-        "Model": text(f"{type(f.model).__name__}, {record.model.dim} dimensions")
-        + (f" ({text(options)})" if options else ""),
+        "Model": text(f"{f.model.title}, {record.model.dim} dimensions") + (f" ({text(options)})" if options else ""),
         "Orthogonality": text(getattr(f.model, "orthogonality", "not part of this model")),
         "Weights": count(weights),
         "Objective": text(record.training.objective),

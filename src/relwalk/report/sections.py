@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from relwalk.report import geometry, probability, results
+from relwalk.report import geometry, probability, results, theorem
 from relwalk.report.facts import Facts
 
 EVERY, MATRICES, WALK = "every model", "RelWalk and RESCAL, which have relation matrices", "RelWalk"
@@ -32,5 +32,6 @@ SECTIONS = (
     Section("matrices", "Matrices", "What its relations are", MATRICES, geometry.matrices),
     Section("conditions", "Table 3", "Orthogonality, concentration and accuracy", WALK, geometry.conditions),
     Section("concentration", "Partition", "Is the partition function constant?", WALK, probability.concentration),
-    Section("theorem", "Theorem", "Does the theorem hold?", WALK, probability.theorem),
+    Section("theorem", "Theorem", "Does the theorem hold?", WALK, theorem.theorem),
+    Section("loop", "Closed loop", "Does learning find a known model again?", WALK, theorem.loop),
 )

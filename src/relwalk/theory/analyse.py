@@ -1,6 +1,6 @@
 """All of the theory's claims, measured on one model and its graph.
 
-    orthogonality  kinship  concentration  lemma  correlation  theorem  calibration
+    orthogonality  kinship  concentration  lemma  correlation  theorem  limits  calibration
 
 Each part is a frozen value, or `Absent` with the reason why it does not apply to this model or graph.
 """
@@ -24,6 +24,7 @@ from relwalk.theory.estimate import Absent
 from relwalk.theory.kinship import kinships
 from relwalk.theory.lemma import shrinkage
 from relwalk.theory.orthogonality import Orthogonality, orthogonality
+from relwalk.theory.sweep import limits
 from relwalk.theory.theorem import check_theorem
 
 
@@ -80,7 +81,7 @@ def analyse(
         bench.tell(name)
         found[name] = PARTS[name](bench)
     settings = {"directions": directions, "sample": sample, "step": step, "candidates": candidates, "seed": seed}
-    return Analysis(f"{type(model).__name__} d={model.dim}", graph.name, settings, found)
+    return Analysis(f"{model.title} d={model.dim}", graph.name, settings, found)
 
 
 @dataclass
@@ -117,7 +118,7 @@ class _Bench:
 
     def lemma(self) -> Part:
         if not isinstance(self.model, RelWalk):
-            return Absent(NOT_RELWALK.format(type(self.model).__name__))
+            return Absent(NOT_RELWALK.format(self.model.title))
         return shrinkage(self.model.entity.detach().cpu(), directions=self.directions, seed=self.seed)
 
     def correlation(self) -> Part:
@@ -140,5 +141,6 @@ PARTS: dict[str, Callable[[_Bench], Part]] = {
     "lemma": _Bench.lemma,
     "correlation": _Bench.correlation,
     "theorem": _Bench.theorem,
+    "limits": lambda bench: limits(bench.model, step=bench.step, seed=bench.seed),
     "calibration": lambda bench: calibration(bench.model, bench.graph, seed=bench.seed),
 }

@@ -153,7 +153,7 @@ def concentration(
     All relations see the same directions c; each relation and side draws its own sample, as the paper did.
     """
     if not isinstance(model, RelWalk):
-        return Absent(NOT_RELWALK.format(type(model).__name__))
+        return Absent(NOT_RELWALK.format(model.title))
     generator = own_generator(seed, "concentration")
     c = uniform_directions(directions, model.dim, generator)  # (directions, dim)
     entity = model.entity.detach().cpu()

@@ -31,6 +31,7 @@ from relwalk.theory.estimate import Estimate, Floats, own_generator
 from relwalk.theory.sphere import displaced, uniform_directions
 
 BLOCK = 1 << 22  # probabilities held at a time
+SHOWN = 300  # pairs kept for a figure
 ROUNDS = 200  # draws of the missing triples before giving up
 
 
@@ -144,6 +145,15 @@ def log_joint(
     return np.asarray((total / directions).clamp(min=1e-300).log().numpy())
 
 
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Some of the pairs: log p in truth, as learned (up to a constant), and learned with its entities renamed."""
+
+    truth: Floats  # (pairs,)
+    learned: Floats
+    shuffled: Floats
+
+
 @dataclass(frozen=True)
 class ClosedLoop:
     """Rank correlation of learned with true log p over pairs that train does not hold."""
@@ -154,6 +164,7 @@ class ClosedLoop:
     shuffled_interaction: Estimate
     popularity: float  # what counting each entity's occurrences achieves
     pairs: int
+    some: HeldOut
 
     @property
     def closed(self) -> bool:
@@ -162,7 +173,8 @@ class ClosedLoop:
 
     def as_dict(self) -> dict[str, Any]:
         estimates = {k: getattr(self, k).as_dict() for k in ("shuffled", "shuffled_interaction")}
-        return self.__dict__ | estimates | {"closed": self.closed}
+        figures = {k: v for k, v in self.__dict__.items() if k != "some"}
+        return figures | estimates | {"closed": self.closed}
 
     def __str__(self) -> str:
         return (
@@ -195,6 +207,8 @@ def closed_loop(
     whole = [_spearman(wide, scores[:, p][:, :, p], held) for p in names]
     inner, inner_scores = _centred(wide), _centred(scores)
     parts = [_spearman(inner, inner_scores[:, p][:, :, p], held) for p in names]
+    cells = rng.choice(np.flatnonzero(held), min(SHOWN, int(held.sum())), replace=False)
+    scaled, renamed = learned.scale * scores, learned.scale * scores[:, names[0]][:, :, names[0]]
     return ClosedLoop(
         learned=_spearman(wide, scores, held),
         interaction=_spearman(inner, inner_scores, held),
@@ -202,6 +216,7 @@ def closed_loop(
         shuffled_interaction=Estimate(float(np.mean(parts)), min(parts), max(parts)),
         popularity=_spearman(wide, _popularity(graph.train, *wide.shape[:2]), held),
         pairs=int(held.sum()),
+        some=HeldOut(wide.ravel()[cells], scaled.ravel()[cells], renamed.ravel()[cells]),
     )
 
 

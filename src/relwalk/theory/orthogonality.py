@@ -22,6 +22,7 @@ from torch import Tensor
 
 from relwalk.graph.graph import Graph
 from relwalk.models.base import Scorer
+from relwalk.models.reciprocal import Reciprocal
 from relwalk.models.relwalk import RelWalk
 from relwalk.theory.estimate import Absent, clip, show
 
@@ -37,16 +38,24 @@ class Matrices:
     R2: Tensor | None = None
     exact: bool = False  # R1 = I, R2 = Mᵀ
 
+    def first(self, count: int) -> Matrices:
+        """Those of the first relations."""
+        R1, R2 = (None if R is None else R[:count] for R in (self.R1, self.R2))
+        return Matrices(self.M[:count], R1, R2, self.exact)
+
 
 @torch.no_grad()
 def matrices_of(model: Scorer) -> Matrices | Absent:
     """What of a model can be analysed as matrices, or why nothing can."""
     if isinstance(model, RelWalk):
         return Matrices(model.M.detach().cpu(), model.R1.detach().cpu(), model.R2.detach().cpu(), model.exact)
+    if isinstance(model, Reciprocal):  # those of R; R⁻¹ has others, which nothing ties to them
+        found = matrices_of(model.base)
+        return found if isinstance(found, Absent) else found.first(model.relations)
     M = getattr(model, "M", None)
     if isinstance(M, Tensor) and M.shape == (model.relations, model.dim, model.dim):
         return Matrices(M.detach().cpu())
-    return Absent(f"{type(model).__name__} has no relation matrices. RelWalk and RESCAL have.")
+    return Absent(f"{model.title} has no relation matrices. RelWalk and RESCAL have.")
 
 
 @dataclass(frozen=True)

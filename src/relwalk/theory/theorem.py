@@ -28,6 +28,7 @@ from relwalk.theory.estimate import Absent, Floats, number, own_generator
 from relwalk.theory.partition import log_mean_partition, log_partition
 from relwalk.theory.sphere import displaced, log_sphere_integral, tilted_directions, uniform_directions
 
+NO_THEOREM = "the theorem is about RelWalk's p(h, t | R); {} has none."
 TOLERANCE = 0.1  # in log p: a tenth of a nat, ten per cent of a probability
 
 
@@ -178,7 +179,7 @@ def check_theorem(
 ) -> TheoremCheck | Absent:
     """Sample true triples and as many with random entities, and compare the theorem with the truth."""
     if not isinstance(model, RelWalk):
-        return Absent(f"the theorem is about RelWalk's p(h, t | R); {type(model).__name__} has none.")
+        return Absent(NO_THEOREM.format(model.title))
     if triples < 1 or directions < 2 or draws < 2:
         raise GraphError(f"{triples} triples, {directions} directions, {draws} draws: expected at least 1, 2, 2")
     rng = np.random.default_rng(seed)

@@ -105,7 +105,7 @@ def walk(
     A temperature T divides all vectors by √T, and so every s by T: calibration says which T the model needs.
     """
     if not isinstance(model, RelWalk):
-        raise RelWalkError(f"a walk needs RelWalk's R1, R2 and knowledge vector; {type(model).__name__} has none.")
+        raise RelWalkError(f"a walk needs RelWalk's R1, R2 and knowledge vector; {model.title} has none.")
     if steps < 1 or paths < 1:
         raise RelWalkError(f"{steps} steps and {paths} paths: expected at least 1 of each")
     if not 0 < temperature < float("inf"):

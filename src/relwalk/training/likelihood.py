@@ -162,7 +162,7 @@ class Likelihood:
         if asked:
             raise RelWalkError(
                 f"dropout and sampled candidates need questions that are vectors with one bias for all, which "
-                f"{type(model).__name__} as it is set does not have. Leave dropout out and say --candidates-per-step 0"
+                f"{model.title} as it is set does not have. Leave dropout out and say --candidates-per-step 0"
                 + (", or --orthogonality exact." if isinstance(model, ProductScorer) else ".")
             )
 
