@@ -24,18 +24,18 @@ _server.set_forkserver_preload(
 def relwalk(*arguments: object, status: int = 0, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     words = [str(word) for word in arguments]
     with tempfile.TemporaryDirectory() as folder:
-        files = [os.path.join(folder, name) for name in ("out", "err")]
+        files = [Path(folder) / name for name in ("out", "err")]
         process = _server.Process(target=_command, args=(words, str(cwd or Path.cwd()), dict(os.environ), files))
         process.start()
         process.join()
-        out, err = (Path(file).read_text("utf-8") for file in files)
+        out, err = (file.read_text("utf-8") for file in files)
         code = process.exitcode
     assert code == status, out + err
     assert "Traceback" not in err
     return subprocess.CompletedProcess(words, status, out, err)
 
 
-def _command(words: list[str], folder: str, environment: dict[str, str], files: list[str]) -> None:
+def _command(words: list[str], folder: str, environment: dict[str, str], files: list[Path]) -> None:
     from relwalk.cli.app import main
 
     for number, file in enumerate(files, start=1):

@@ -19,6 +19,7 @@ from torch import Tensor
 from relwalk.errors import TrainingDiverged
 from relwalk.models.base import Scorer
 from relwalk.training.averaging import Average
+from relwalk.training.memory import keep_freed_memory
 from relwalk.training.optimizers import build_optimizers
 from relwalk.training.schedule import rate_factor
 from relwalk.training.settings import TrainingSettings
@@ -98,6 +99,7 @@ class Trainer:
 
     def run(self) -> Progress:
         """Train to the end, leave the best weights in the model, and say how it went."""
+        keep_freed_memory()
         if self.checkpoint and self.progress.epoch == 0:
             self.checkpoint(self)  # from here on a kill at any moment can be resumed
         while not self.over():
