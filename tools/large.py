@@ -82,7 +82,7 @@ def main() -> None:
                 "peak_gib": round(peak, 2),
                 "run_gib": round(size, 2),
                 "answers": answers,
-                "epochs": history,
+                "history": history,
                 **json.loads(done.stdout)["metrics"],
             },
             indent=1,

@@ -243,7 +243,8 @@ def _validation_triples(graph: Graph, settings: TrainingSettings) -> Ints:
     if settings.objective != "likelihood":
         return graph.valid
     questions = sum(len(graph.known_in_train[side].keys) for side in SIDES)
-    products = 3.0 * questions * (settings.candidates_per_step or len(graph.entities)) * settings.validate_every
+    epochs = min(settings.validate_every, settings.epochs)  # between one validation and the next
+    products = 3.0 * questions * (settings.candidates_per_step or len(graph.entities)) * epochs
     most = max(VALIDATION_LEAST, int(VALIDATION_SHARE * products / (2 * len(graph.entities))))
     if len(graph.valid) <= most:
         return graph.valid

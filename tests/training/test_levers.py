@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from relwalk import experiment
 from relwalk.errors import RelWalkError
 from relwalk.evaluation.ranking import rank
 from relwalk.experiment import _validation_triples, make_task, train
@@ -256,9 +258,18 @@ def test_what_would_do_nothing_is_refused(world: Graph, options: dict, training:
         train(world, dim=8, options=options, **{"epochs": 1, **training})
 
 
-def test_validation_of_a_large_graph_takes_a_part_and_always_the_same(world: Graph) -> None:
-    every = TrainingSettings(validate_every=10, candidates_per_step=0)
-    assert len(_validation_triples(world, every)) == len(world.valid)
-    part = TrainingSettings(validate_every=1, candidates_per_step=2)
-    some = _validation_triples(world, part)
-    assert len(some) == min(len(world.valid), 1000)
+def test_validation_of_a_large_graph_takes_a_part_and_always_the_same(
+    world: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def part(**settings: int) -> np.ndarray:
+        return _validation_triples(world, TrainingSettings(**settings))
+
+    assert len(part(validate_every=10, epochs=10, candidates_per_step=0)) == len(world.valid)
+    assert len(part(validate_every=1, candidates_per_step=2)) == len(world.valid)  # a thousand are never too many
+    monkeypatch.setattr(experiment, "VALIDATION_LEAST", 10)
+    assert len(part(validate_every=1, candidates_per_step=2)) == 10
+    some = part(validate_every=10, epochs=10, candidates_per_step=100)
+    assert np.array_equal(some, part(validate_every=10, epochs=10, candidates_per_step=100))
+    assert 10 < len(some) < len(world.valid) and set(map(tuple, some)) <= set(map(tuple, world.valid))
+    once = part(validate_every=10, epochs=1, candidates_per_step=100)  # only one epoch will have been trained
+    assert len(once) == pytest.approx(len(some) / 10, abs=1)
