@@ -30,7 +30,8 @@ def test_analyse_measures_every_part(run: Path) -> None:
     found = answer("analyse", run, "--directions", 50, "--sample", 500)
     assert set(PARTS) <= set(found)
     assert found["settings"]["directions"] == 50
-    assert len(found["orthogonality"]["relations"]) == 10
+    for part in ("orthogonality", "concentration", "correlation", "theorem", "calibration"):
+        assert len(found[part]["relations"]) == 10, part
     printed = relwalk("analyse", run, "--directions", 50, "--part", "orthogonality").stdout
     assert "orthogonality" in printed
     assert "theorem" not in printed

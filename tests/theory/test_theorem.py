@@ -92,10 +92,13 @@ def test_a_model_is_checked_on_true_and_random_triples(orthogonality: str) -> No
     near = check_theorem(trained_like(0.05, orthogonality), graph, directions=200)
     far = check_theorem(trained_like(3.0, orthogonality), graph, directions=200)
     assert isinstance(near, TheoremCheck) and isinstance(far, TheoremCheck)
-    assert near.triples == 8 and near.relations == 2 and near.holds and not far.holds
+    assert near.triples == 8 and len(near.relations) == 2 and near.holds and not far.holds
     assert near.plain_gap is not None and near.plain_gap < 5
     assert math.isclose(near.squared["random"], 2 * 0.05**2, rel_tol=0.5)
     assert "does not hold" in str(far)
+    assert [r.relation for r in far.relations] == ["likes", "knows"] and sum(r.triples for r in far.relations) == 16
+    assert max(r.theorem_error for r in far.relations) == far.theorem["both"].largest_error
+    assert max(r.exact_error for r in far.relations) == far.exact["both"].largest_error
     json.dumps([near.as_dict(), far.as_dict()], allow_nan=False)
 
 

@@ -50,7 +50,7 @@ class Groups:
         """Sorted rows times the matrix of their relation.  # (batch, dim)"""
         out = rows.new_empty(len(rows), matrices.shape[-1])
         each = matrices.unbind()  # views made by the stack at once: by the hundred, they cost as much as the products
-        parts = zip(self.relations, rows.split(self.counts), out.split(self.counts), strict=True)
+        parts = zip(self.relations, torch.split(rows, self.counts), torch.split(out, self.counts), strict=True)
         for relation, part, result in parts:
             torch.mm(part, each[relation], out=result)
         return out
@@ -58,7 +58,7 @@ class Groups:
     def outer_products(self, left: Tensor, right: Tensor, like: Tensor) -> Tensor:
         """leftᵀ right of each group's sorted rows, zero for relations without any.  # (relations, dim, dim)"""
         out = torch.zeros_like(like)
-        for relation, a, b in zip(self.relations, left.split(self.counts), right.split(self.counts), strict=True):
+        for relation, a, b in zip(self.relations, *(torch.split(x, self.counts) for x in (left, right)), strict=True):
             torch.mm(a.T, b, out=out[relation])
         return out
 

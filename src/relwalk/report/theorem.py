@@ -62,8 +62,8 @@ def theorem(f: Facts) -> str:
             rows.append([Cell(f"{name}, {kind}", left=True), *cells])
     figures = table(["Form, triples", "slope", "R²", "bias", "largest error"], rows)
     about = (
-        f"{count(checked.triples)} true and as many random triples of {count(checked.relations)} relations. The exact "
-        "form keeps the spherical integral (a Bessel function) and assumes only that Z is constant."
+        f"{count(checked.triples)} true and as many random triples of {count(len(checked.relations))} relations. The "
+        "exact form keeps the spherical integral (a Bessel function) and assumes only that Z is constant."
     )
     both = grid([figure(plot.svg(), words), f"<div>{figures}{paragraph(about, 'note')}</div>"])
     return both + paragraph(prose(checked.verdict), "note") + _limits(f)

@@ -137,13 +137,24 @@ def _log_mean(logs: Tensor) -> tuple[Floats, Floats, Floats]:
 
 
 @dataclass(frozen=True)
+class RelationTheorem:
+    """The largest errors of both forms in log p over one relation's triples, true and random, and the mean error."""
+
+    relation: str
+    triples: int
+    theorem_error: float
+    exact_error: float
+    bias: float  # truth - theorem
+
+
+@dataclass(frozen=True)
 class TheoremCheck:
     """The theorem on a trained model: on true triples, on random ones, and on both."""
 
     theorem: dict[str, Fit]  # "true", "random", "both"
     exact: dict[str, Fit]
     triples: int  # of each kind
-    relations: int
+    relations: tuple[RelationTheorem, ...]
     step: float
     squared: dict[str, float]  # mean |v|² / d of each kind: the theorem wants it far below √d
     truth_error: float  # the largest standard error of the truth
@@ -156,9 +167,8 @@ class TheoremCheck:
         return {"applies": True} | asdict(self)
 
     def __str__(self) -> str:
-        lines = [
-            f"log p(h, t | R) of {self.triples} true and {self.triples} random triples of {self.relations} relations"
-        ]
+        many = f"{self.triples} true and {self.triples} random triples of {len(self.relations)} relations"
+        lines = [f"log p(h, t | R) of {many}"]
         for name in ("theorem", "exact"):
             form = "s/2d - 2 log Z" if name == "theorem" else "Bessel - 2 log Z"
             lines += [f"  {form:18} {kind:7} {found}" for kind, found in getattr(self, name).items()]
@@ -192,26 +202,17 @@ def check_theorem(
     true = pool[order[turn]].astype(np.int64)
     generator = own_generator(seed, "theorem")
     entity, R1, R2 = (x.detach().cpu() for x in (model.entity, model.R1, model.R2))
-    parts, kinds = [], []
+    parts: dict[str, LogProbs] = {}
+    kinds: list[bool] = []
     for r in np.unique(true[:, 1]).tolist():
         own = torch.from_numpy(true[true[:, 1] == r])
         strange = torch.randint(0, len(entity), (len(own), 2), generator=generator)
         heads, tails = torch.cat([own[:, 0], strange[:, 0]]), torch.cat([own[:, 2], strange[:, 1]])
-        parts.append(
-            log_probs(
-                entity,
-                R1[r],
-                R2[r],
-                heads,
-                tails,
-                step=step,
-                directions=directions,
-                draws=draws,
-                generator=generator,
-            )
+        parts[graph.relations.names[r]] = log_probs(
+            entity, R1[r], R2[r], heads, tails, step=step, directions=directions, draws=draws, generator=generator
         )
         kinds += [True] * len(own) + [False] * len(own)
-    return _summary(parts, np.array(kinds), len(np.unique(true[:, 1])), step)
+    return _summary(parts, np.array(kinds), step)
 
 
 def _places_within(relation: Any) -> Any:
@@ -224,8 +225,15 @@ def _places_within(relation: Any) -> Any:
     return result
 
 
-def _summary(parts: list[LogProbs], true: Any, relations: int, step: float) -> TheoremCheck:
-    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in LogProbs.__annotations__}
+def _by_relation(relation: str, found: LogProbs) -> RelationTheorem:
+    theorem, exact = (fit(form, found.truth) for form in (found.theorem, found.exact))
+    return RelationTheorem(relation, len(found.truth), theorem.largest_error, exact.largest_error, theorem.bias)
+
+
+def _summary(parts: dict[str, LogProbs], true: Any, step: float) -> TheoremCheck:
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in parts.values()]) for name in LogProbs.__annotations__
+    }
     masks = {"true": true, "random": ~true, "both": np.ones(len(true), bool)}
     theorem, exact = (
         {kind: fit(columns[form][mask], columns["truth"][mask]) for kind, mask in masks.items()}
@@ -242,7 +250,7 @@ def _summary(parts: list[LogProbs], true: Any, relations: int, step: float) -> T
         theorem=theorem,
         exact=exact,
         triples=int(true.sum()),
-        relations=relations,
+        relations=tuple(_by_relation(name, part) for name, part in parts.items()),
         step=step,
         squared=squared,
         truth_error=float(columns["truth_error"].max()),
