@@ -16,7 +16,7 @@ from relwalk.training.softmax import Workspace
 
 
 def learn(graph: Graph, **settings: object) -> Run:
-    return train(graph, dim=16, epochs=6, seed=0, **({"threads": 2, "precision": "float32"} | settings))
+    return train(graph, dim=16, epochs=6, **({"seed": 0, "threads": 2, "precision": "float32"} | settings))
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def usual(world: Graph) -> Run:
 
 def difference(a: Run, b: Run) -> float:
     """Of the scores of test, in units of their spread."""
-    h, r, t = torch.from_numpy(a.graph.test).long().T
+    h, r, t = torch.tensor(a.graph.test, dtype=torch.long).T
     x, y = (run.model.score(h, r, t).detach() for run in (a, b))
     return float((x - y).abs().max() / x.std())
 
