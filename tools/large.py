@@ -30,7 +30,7 @@ def write_graph(path: Path, entities: int, relations: int, triples: int, seed: i
     relation = rng.integers(relations, size=triples)
     shift = rng.integers(entities, size=relations)
     tail = (head + shift[relation] + rng.integers(-5, 6, size=triples)) % entities
-    frame = pl.DataFrame({"h": head, "r": relation, "t": tail}).unique()
+    frame = pl.DataFrame({"h": head, "r": relation, "t": tail}).unique(maintain_order=True)
     frame.select(
         pl.format("/m/{}", "h").alias("h"),
         pl.format("/relation/{}", "r").alias("r"),

@@ -28,10 +28,15 @@ if TYPE_CHECKING:
     from relwalk.graph.write import write_graph
     from relwalk.models import RelWalk, Scorer
     from relwalk.prediction import Answer, Answers, predict, predict_many
+    from relwalk.report import make_report
     from relwalk.run import Run, load_run
+    from relwalk.theory.analyse import Analysis, analyse
+    from relwalk.theory.generate import closed_loop, generate
+    from relwalk.theory.walk import walk
 
 # Where each public name lives. Imported on first use, so that `relwalk --help` does not wait for torch.
 _HOMES = {
+    "Analysis": "relwalk.theory.analyse",
     "Answer": "relwalk.prediction",
     "Answers": "relwalk.prediction",
     "ClassificationResult": "relwalk.evaluation.classification",
@@ -41,20 +46,26 @@ _HOMES = {
     "RelWalkError": "relwalk.errors",
     "Run": "relwalk.run",
     "Scorer": "relwalk.models",
+    "analyse": "relwalk.theory.analyse",
     "classify": "relwalk.evaluation.classification",
+    "closed_loop": "relwalk.theory.generate",
     "describe": "relwalk.graph.statistics",
     "export": "relwalk.exports",
+    "generate": "relwalk.theory.generate",
     "load_run": "relwalk.run",
+    "make_report": "relwalk.report",
     "predict": "relwalk.prediction",
     "predict_many": "relwalk.prediction",
     "rank": "relwalk.evaluation.ranking",
     "read_graph": "relwalk.graph.read",
     "resume": "relwalk.experiment",
     "train": "relwalk.experiment",
+    "walk": "relwalk.theory.walk",
     "write_graph": "relwalk.graph.write",
 }
 
 __all__ = [
+    "Analysis",
     "Answer",
     "Answers",
     "ClassificationResult",
@@ -64,16 +75,21 @@ __all__ = [
     "RelWalkError",
     "Run",
     "Scorer",
+    "analyse",
     "classify",
+    "closed_loop",
     "describe",
     "export",
+    "generate",
     "load_run",
+    "make_report",
     "predict",
     "predict_many",
     "rank",
     "read_graph",
     "resume",
     "train",
+    "walk",
     "write_graph",
 ]
 

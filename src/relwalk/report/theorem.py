@@ -88,21 +88,19 @@ def _limit(found: Sweep, name: str) -> str:
     across = xs if place is None else np.append(xs, place)
     log = name in ("dim", "entities")
     wide = (across.min() * 0.9, across.max() * 1.1) if log else padded(across)
-    low, high = min(c.min() for c in (*curves, np.array([found.tolerance]))), max(c.max() for c in curves)
-    high = max(high, found.tolerance)
-    plot = Plot(
-        wide, (low * 0.7, high * 1.5), AXES[name], "largest error in log p", f"Error against {name}", log, log_y=True
-    )
+    errors = np.concatenate([*curves, [found.tolerance]])
+    tall = (errors.min() * 0.7, errors.max() * 1.5)
+    plot = Plot(wide, tall, AXES[name], "largest error in log p", f"Error against {name}", log, log_y=True)
     plot.line(wide, [found.tolerance] * 2, "c dashed", name=f"{found.tolerance:g}: as good as holding")
     plot.line(xs, curves[0], "a", dots=True, name="theorem")
     plot.line(xs, curves[1], "b", dots=True, name="exact integral")
     if place is not None:
-        plot.line([place] * 2, [low * 0.7, high * 1.5], "here")
+        plot.line([place] * 2, tall, "here")
         left = place > sum(wide) / 2 if not log else place**2 > wide[0] * wide[1]
-        plot.word(place, high * 1.5, "this run", anchor="end" if left else "start", up=-12)
+        plot.word(place, tall[1], "this run", anchor="end" if left else "start", up=-12)
     ends = found.breaks_at[name]
     way = "up" if name in ("norm", "step") else "down"
-    verdict = f"it fails from {num(ends, 2)} {way}" if ends is not None else "it holds over the whole range"
+    verdict = f"it fails from {ends:g} {way}" if ends is not None else "it holds over the whole range"
     return figure(plot.svg(), f"The theorem against {AXES[name]}, all else as in the note below: {verdict}.")
 
 
