@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from relwalk.graph.write import write_graph
     from relwalk.models import RelWalk, Scorer
     from relwalk.prediction import Answer, Answers, predict, predict_many
-    from relwalk.report import make_report
+    from relwalk.report.page import make_report
     from relwalk.run import Run, load_run
     from relwalk.theory.analyse import Analysis, analyse
     from relwalk.theory.generate import closed_loop, generate
@@ -53,7 +53,7 @@ _HOMES = {
     "export": "relwalk.exports",
     "generate": "relwalk.theory.generate",
     "load_run": "relwalk.run",
-    "make_report": "relwalk.report",
+    "make_report": "relwalk.report.page",
     "predict": "relwalk.prediction",
     "predict_many": "relwalk.prediction",
     "rank": "relwalk.evaluation.ranking",
