@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from relwalk.errors import RefusedOverwrite, RunError
+from relwalk.errors import RunError
 from relwalk.graph.write import write_graph
 from relwalk.models.relwalk import RelWalk
 from relwalk.run import GraphRecord, ModelRecord, Run, RunRecord, create_run, finish_run, load_run
@@ -17,8 +17,6 @@ TRUTH = "truth"  # the folder of the true model
 def save_generated(generated: Generated, out: Path, *, force: bool = False) -> list[Path]:
     """train, valid and test as text, names in their order, and the run `truth`, which every verb on runs reads."""
     graph, model = generated.graph, generated.model
-    if out.exists() and any(out.iterdir()) and not force:
-        raise RefusedOverwrite(out)
     files = write_graph(graph, out, "rotate", force=force)
     record = RunRecord(
         recipe="generated",

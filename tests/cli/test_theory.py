@@ -64,6 +64,7 @@ def test_generate_writes_a_graph_and_its_truth(drawn: Path, tmp_path: Path) -> N
     assert (record["recipe"], record["status"]) == ("generated", "finished")
     assert answer("evaluate", drawn / "truth")["graph"] == "generated-0"
     assert "--force" in relwalk("generate", "--out", drawn, status=1).stderr
+    assert "--force" in relwalk("generate", "--out", drawn / "train.txt", status=1).stderr
     relwalk("generate", "--out", drawn, "--entities", 60, "--relations", 2, "--triples", 800, "--dim", 8, "--force")
     assert "at most" in relwalk("generate", "--out", tmp_path / "x", "--entities", 5, "--triples", 900, status=1).stderr
 

@@ -105,9 +105,10 @@ def generate(
     """Draw a whole graph from a RelWalk with known embeddings, to learn from and compare with."""
     from relwalk.errors import RefusedOverwrite
     from relwalk.generation import save_generated
+    from relwalk.graph.write import in_the_way
     from relwalk.theory.generate import generate as draw
 
-    if out.exists() and any(out.iterdir()) and not force:
+    if not force and in_the_way(out):  # before anything is drawn
         raise RefusedOverwrite(out)
     generated = draw(
         entities,

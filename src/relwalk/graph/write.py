@@ -44,7 +44,7 @@ def write_graph(graph: Graph, out: Path, format: str, *, force: bool = False) ->
     """
     writer, out = choose("format", format, WRITERS), Path(out)
     out = out.resolve() if out.name in ("", "..") else out  # "." has no name of its own
-    if not force and _in_the_way(out):
+    if not force and in_the_way(out):
         raise RefusedOverwrite(out)
     if writer.text:
         _check_names(graph, format)
@@ -63,7 +63,7 @@ def lost_in(graph: Graph, format: str) -> list[str]:
     return lost + (["the split into train, valid and test"] if writer.single else [])
 
 
-def _in_the_way(out: Path) -> bool:
+def in_the_way(out: Path) -> bool:
     return any(out.iterdir()) if out.is_dir() else out.exists()
 
 

@@ -23,6 +23,7 @@ from relwalk.report.html import (
     prose,
     table,
     text,
+    why_not,
 )
 from relwalk.report.png import data_address, heat_png
 from relwalk.theory.concentration import Concentration
@@ -35,19 +36,12 @@ COLUMNS = ("nu_R", "sigma_c (sample)", "sigma_c' (sample)", "√(σ_c² + σ_c'�
 SYMBOLS = ("ν<sub>R</sub>", "σ<sub>c</sub>", "σ<sub>c</sub>′", "√(σ<sub>c</sub>² + σ<sub>c</sub>′²)")
 
 
-def reason(part: object, otherwise: str) -> str | None:
-    """Why a part of the analysis cannot be shown; None when it can."""
-    if part is None:
-        return otherwise
-    return part.reason if isinstance(part, Absent) else None
-
-
 def conditions(f: Facts) -> str:
     """The paper's Table 3: H@10 beside orthogonality and concentration, and their correlations."""
     matrices, spread, found = (f.analysis.parts.get(k) for k in ("orthogonality", "concentration", "correlation"))
     if not isinstance(matrices, Orthogonality) or not isinstance(spread, Concentration):
         missing = matrices if not isinstance(matrices, Orthogonality) else spread
-        return absent(reason(missing, "the analysis was made without this part.") or "")
+        return absent(why_not(missing))
     related = found if isinstance(found, Correlations) else None
     nus = {r.relation: r.nu for r in matrices.relations}
     rows = []
@@ -68,7 +62,7 @@ def conditions(f: Facts) -> str:
         f"standard deviation of Z over {count(spread.directions)} directions and {count(spread.sample)} sampled "
         "entities; the last column is σ/mean of Z<sub>c</sub> with its 95% interval."
     )
-    verdict = prose(related.verdict) if related else prose(reason(found, "H@10 was not correlated.") or "")
+    verdict = prose(related.verdict if related else why_not(found))
     head_row = ["Relation", "H@10", *SYMBOLS, "σ<sub>c</sub> / mean"]
     return paragraph(words) + table(head_row, rows, sorts=True, foot=foot) + paragraph(verdict, "note")
 
@@ -92,7 +86,7 @@ def matrices(f: Facts) -> str:
     """Heat maps of RᵀR (the paper's Figure 1), of M, and its eigenvalues, for the chosen relations."""
     found, measured = matrices_of(f.model), f.analysis.parts.get("orthogonality")
     if isinstance(found, Absent) or not isinstance(measured, Orthogonality):
-        return absent(reason(measured, "the analysis was made without the matrices.") or "")
+        return absent(why_not(measured))
     names = f.graph.relations.names
     by_name = {r.relation: r for r in measured.relations}
     rows = [_relation(f, found, by_name[names[r]], r) for r in f.shown if names[r] in by_name]
@@ -158,7 +152,7 @@ def _kinship(f: Facts) -> str:
     found = f.analysis.parts.get("kinship")
     title = "<h3>Relations that are kin</h3>"
     if not isinstance(found, Kinships):
-        return title + absent(reason(found, "the analysis was made without kinship.") or "")
+        return title + absent(why_not(found))
     every = [kin for kind in (found.inverse, found.alike, found.composed) for kin in kind[:8]]
     if not every:
         words = (

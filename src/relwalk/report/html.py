@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from relwalk.theory.estimate import Estimate
+from relwalk.theory.estimate import Absent, Estimate
 
 DASH = '<span class="none">–</span>'
 _MINUS = "\N{MINUS SIGN}"
@@ -123,6 +123,11 @@ def paragraph(words: str, kind: str = "") -> str:
 def facts(pairs: Mapping[str, str]) -> str:
     """Terms and their values; the values are HTML."""
     return f"<dl>{''.join(f'<div><dt>{text(k)}</dt><dd>{v}</dd></div>' for k, v in pairs.items())}</dl>"
+
+
+def why_not(part: object) -> str:
+    """Why a part of the analysis is not there: it does not apply, or was not asked for."""
+    return part.reason if isinstance(part, Absent) else "the analysis was made without this part."
 
 
 def absent(reason: str) -> str:

@@ -6,7 +6,6 @@ import numpy as np
 
 from relwalk.report.charts import Plot, histogram
 from relwalk.report.facts import Facts, Partition
-from relwalk.report.geometry import reason
 from relwalk.report.html import (
     Cell,
     absent,
@@ -21,13 +20,12 @@ from relwalk.report.html import (
     prose,
     table,
     text,
+    why_not,
 )
 from relwalk.theory.calibration import Calibration, Reliability
 from relwalk.theory.concentration import Concentration
 from relwalk.theory.estimate import Absent
 from relwalk.theory.lemma import Shrinkage
-
-NOT_MADE = "the analysis was made without this part."
 
 
 def concentration(f: Facts) -> str:
@@ -60,7 +58,7 @@ def _partition(f: Facts, p: Partition) -> str:
 def _lemma(f: Facts) -> str:
     found = f.analysis.parts.get("lemma")
     if not isinstance(found, Shrinkage):
-        return absent(reason(found, NOT_MADE) or "")
+        return absent(why_not(found))
     sizes, eps = np.array(found.sizes, float), np.array(found.eps, float)
     law = eps[0] * np.sqrt(sizes[0] / sizes)
     low, high = min(eps.min(), law.min()) * 0.8, max(eps.max(), law.max()) * 1.25
@@ -87,7 +85,7 @@ def calibration(f: Facts) -> str:
     """Reliability diagrams before and after what valid teaches."""
     found = f.analysis.parts.get("calibration")
     if not isinstance(found, Calibration):
-        return absent(reason(found, NOT_MADE) or "")
+        return absent(why_not(found))
     before = found.methods[0]
     side = "too sure" if before.confidence > before.accuracy else "too modest"
     lead = (

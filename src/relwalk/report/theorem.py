@@ -6,7 +6,6 @@ import numpy as np
 
 from relwalk.report.charts import Plot, padded
 from relwalk.report.facts import Facts, Pairs
-from relwalk.report.geometry import reason
 from relwalk.report.html import (
     Cell,
     absent,
@@ -19,8 +18,8 @@ from relwalk.report.html import (
     prose,
     table,
     text,
+    why_not,
 )
-from relwalk.report.probability import NOT_MADE
 from relwalk.theory.estimate import Absent, Estimate
 from relwalk.theory.sweep import Sweep
 from relwalk.theory.theorem import TheoremCheck, fit
@@ -54,7 +53,7 @@ def theorem(f: Facts) -> str:
     )
     checked = f.analysis.parts.get("theorem")
     if not isinstance(checked, TheoremCheck):
-        return figure(plot.svg(), words) + absent(reason(checked, NOT_MADE) or "")
+        return figure(plot.svg(), words) + absent(why_not(checked))
     rows = []
     for name, fits in (("s/2d", checked.theorem), ("exact integral", checked.exact)):
         for kind, one in fits.items():
@@ -73,7 +72,7 @@ def _limits(f: Facts) -> str:
     """Where the theorem stops holding: the largest error against each of what it assumes small or large."""
     found = f.analysis.parts.get("limits")
     if not isinstance(found, Sweep):
-        return absent(reason(found, NOT_MADE) or "")
+        return absent(why_not(found))
     return (
         "<h3>Where it stops holding</h3>"
         + grid([_limit(found, name) for name in AXES], "two")

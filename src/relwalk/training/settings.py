@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from relwalk.errors import choose
 from relwalk.training.negatives import SAMPLERS
 from relwalk.training.objectives import OBJECTIVES
+from relwalk.training.precision import Precision
 
 
 class TrainingSettings(BaseModel):
@@ -34,7 +35,7 @@ class TrainingSettings(BaseModel):
     candidates_per_step: int | None = Field(
         None, ge=0, description="entities drawn for the sum of a step (likelihood); 0: all; None: by the graph's size"
     )
-    precision: Literal["auto", "float32", "bfloat16"] = Field("auto", description="of the products (likelihood)")
+    precision: Precision = Field("auto", description="of the products (likelihood)")
 
     optimizer: Literal["sgd", "adagrad", "rowwise-adagrad", "adam"] = "adagrad"
     lr: float = Field(1.0, gt=0, description="learning rate of the entities")
