@@ -1,8 +1,12 @@
 # Everything a newcomer needs: `make demo`, `make test`. Each target builds its own .venv first.
-PYTHON ?= python3.11
+# PYTHON=/path/to/python says which Python; else it is the first of 3.11 and later that works.
+PYTHON ?=
+export PYTHON
+MINUTES ?= 10
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+NEWEST_VENV := .venv-newest
 BENCH_VENV  := .venv-bench
 BENCH_READY := $(BENCH_VENV)/.ready
 
@@ -11,11 +15,11 @@ ifneq ($(wildcard ../shared/datasets),)
 export RELWALK_DATA ?= $(abspath ../shared/datasets)
 endif
 
-.PHONY: demo test check bench clean
+.PHONY: demo test test-newest check campaign bench clean
 .DEFAULT_GOAL := demo
 
 $(READY): pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
+	@python=$$(sh tools/python.sh) && "$$python" -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
@@ -26,14 +30,22 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest
 
+# The same on the newest Python that the pinned versions have wheels for, where the machine has one.
+test-newest:
+	@sh tools/newest.sh $(NEWEST_VENV)
+
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Strange files, damaged runs, kills, full disks and wrong values at random: `make campaign MINUTES=60`.
+campaign: $(READY)
+	$(BIN)/python -m tools.campaign --minutes $(MINUTES)
+
 # The benchmark has an environment of its own; without the peers it still measures relwalk, and says what is missing.
 $(BENCH_READY): pyproject.toml constraints.txt bench/requirements.txt
-	$(PYTHON) -m venv $(BENCH_VENV)
+	@python=$$(sh tools/python.sh) && "$$python" -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/python -m pip install --quiet --constraint constraints.txt torch
 	$(BENCH_VENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable . matplotlib
 	$(BENCH_VENV)/bin/python -m pip install --quiet --constraint constraints.txt --requirement bench/requirements.txt \
@@ -43,4 +55,4 @@ bench: $(BENCH_READY)
 	$(BENCH_VENV)/bin/python bench/run.py $(if $(filter quick,$(BENCH)),--quick)
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(NEWEST_VENV) $(BENCH_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -25,6 +25,7 @@ from relwalk.experiment import train as train_run
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
 from relwalk.models import Scorer, build_model
+from relwalk.training.memory import keep_freed_memory
 from relwalk.training.settings import TrainingSettings
 from relwalk.training.trainer import Trainer
 
@@ -78,6 +79,7 @@ def fresh(graph: Graph, dim: int) -> Scorer:
 
 def fresh_trainer(graph: Graph, dim: int, batch: int, threads: int, observer: Any = None) -> Trainer:
     """A trainer with the default settings but for the size of a batch."""
+    keep_freed_memory()  # as the command line does
     settings = TrainingSettings(batch_size=batch, threads=threads, epochs=100_000)
     return Trainer(fresh(graph, dim), make_task(graph, settings), settings, observer=observer)
 

@@ -191,7 +191,8 @@ def growing(bench: Bench) -> None:
 def profile(bench: Bench) -> None:
     bench.found["profile"] = {
         work: {
-            graph: bench.measure(f"profile of {work}, {graph}", "pieces.py", work, "--graph", graph) for graph in GRAPHS
+            graph: bench.measure(f"profile of {work}, {graph}", "profiling.py", work, "--graph", graph)
+            for graph in GRAPHS
         }
         for work in ("training", "ranking")
     }

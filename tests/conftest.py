@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that wait for each other on busy cores must not spin
+
 from pathlib import Path
 
 import numpy as np

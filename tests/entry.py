@@ -12,30 +12,86 @@ import os
 import subprocess
 import sys
 import tempfile
+import traceback
+from collections.abc import Callable, Sequence
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
+import typer
+
 _server: ForkServerContext = multiprocessing.get_context("forkserver")
 _server.set_forkserver_preload(
-    ["relwalk.cli.app", "relwalk.experiment", "relwalk.prediction", "relwalk.exports", "relwalk.report", __name__]
+    ["relwalk.cli.app", "relwalk.experiment", "relwalk.prediction", "relwalk.exports", "relwalk.reporting", __name__]
 )
 
 
-def relwalk(*arguments: object, status: int = 0, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def relwalk(
+    *arguments: object,
+    status: int = 0,
+    cwd: Path | None = None,
+    before: Callable[[], None] | None = None,
+    encoding: str = "utf-8",
+) -> subprocess.CompletedProcess[str]:
+    """Run a command and check how it ends; `before` is called in its process, to take something away from it.
+
+    `encoding` is that of its streams, as PYTHONIOENCODING would have it.
+    """
     words = [str(word) for word in arguments]
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / name for name in ("out", "err")]
-        process = _server.Process(target=_command, args=(words, str(cwd or Path.cwd()), dict(os.environ), files))
+        place = (str(cwd or Path.cwd()), dict(os.environ), files)
+        process = _server.Process(target=_command, args=(words, *place, before, encoding))
         process.start()
         process.join()
-        out, err = (file.read_text("utf-8") for file in files)
+        out, err = (file.read_text(encoding) for file in files)
         code = process.exitcode
     assert code == status, out + err
     assert "Traceback" not in err
     return subprocess.CompletedProcess(words, status, out, err)
 
 
-def _command(words: list[str], folder: str, environment: dict[str, str], files: list[Path]) -> None:
+def relwalk_each(commands: Sequence[Sequence[object]], cwd: Path) -> list[tuple[int, str]]:
+    """The status of each command and what it said on standard error, one after the other in one process: hundreds of
+    wrong command lines would spend their time in starting processes."""
+    words = [[str(word) for word in command] for command in commands]
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / name for name in ("out", "err", "found")]
+        process = _server.Process(target=_commands, args=(words, str(cwd), files))
+        process.start()
+        process.join()
+        assert process.exitcode == 0, (len(words), files[1].read_text("utf-8", "replace"))
+        found = json.loads(files[2].read_text("utf-8"))
+    return [(status, text) for status, text in found]
+
+
+def _commands(commands: list[list[str]], folder: str, files: list[Path]) -> None:
+    from relwalk.cli import app
+
+    app.app = typer.main.get_command(app.app)  # made once: it takes longer than most of what is refused
+    os.chdir(folder)
+    found = []
+    for words in commands:
+        for number, file in enumerate(files[:2], start=1):
+            os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        sys.argv = ["relwalk", *words]
+        try:
+            app.main()
+        except SystemExit as left:
+            status = left.code
+        except BaseException:
+            status = traceback.format_exc()
+        found.append((status, files[1].read_text("utf-8")))
+    files[2].write_text(json.dumps(found))
+
+
+def _command(
+    words: list[str],
+    folder: str,
+    environment: dict[str, str],
+    files: list[Path],
+    before: Callable[[], None] | None,
+    encoding: str,
+) -> None:
     from relwalk.cli.app import main
 
     for number, file in enumerate(files, start=1):
@@ -43,6 +99,10 @@ def _command(words: list[str], folder: str, environment: dict[str, str], files: 
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding=encoding, errors="strict")
+    if before is not None:
+        before()
     sys.argv = ["relwalk", *words]
     try:
         main()

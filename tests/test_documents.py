@@ -17,8 +17,8 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README.read_text(), flags=re.DOTALL)
+def blocks(language: str, document: Path = README) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", document.read_text(), flags=re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +26,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the run and the files that the README's commands speak of."""
     folder = tmp_path_factory.mktemp("readme")
     (folder / "facts.tsv").write_text("".join(f"e{i % 30}\tr{i % 4}\te{i * 11 % 37}\n" for i in range(200)))
+    (folder / "weighted.csv").write_text("".join(f"e{i % 30},r{i % 4},e{i * 11 % 37},{i / 7}\n" for i in range(200)))
+    (folder / "settings.toml").write_text('objective = "softmax"\nbatch_size = 2048\n')
     (folder / "questions.tsv").write_text("France\tborders\t?\n?\tspeaks\tArabic\nLisbon\t?\tPortugal\n")
     relwalk("train", "world", "--dim", 16, "--epochs", 4, "--out", "runs/world", cwd=folder)
     return folder
@@ -64,8 +66,8 @@ def _without(arguments: list[str], option: str) -> list[str]:
     return arguments[:place] + arguments[place + 2 :]
 
 
-@pytest.mark.parametrize("block", blocks("python"))
-def test_every_python_snippet_of_the_readme_runs(block: str, workplace: Path) -> None:
+@pytest.mark.parametrize("block", [*blocks("python"), *blocks("python", ROOT / "CONTRIBUTING.md")])
+def test_every_python_snippet_of_the_documents_runs(block: str, workplace: Path) -> None:
     short = re.sub(r"epochs=\d+", "epochs=2", block)
     done = subprocess.run([sys.executable, "-c", short], cwd=workplace, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

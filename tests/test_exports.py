@@ -9,19 +9,19 @@ import pytest
 from relwalk.errors import RefusedOverwrite, UnknownChoice
 from relwalk.experiment import train
 from relwalk.exports import EXPORTERS, export
-from relwalk.run import Run
+from relwalk.runs.run import Run
 from tests.conftest import TRAIN, make_graph
 
 
 @pytest.fixture(scope="module", params=["exact", "soft"])
 def run(request: pytest.FixtureRequest) -> Run:
-    return train(make_graph(TRAIN), dim=4, epochs=1, options={"orthogonality": request.param})
+    return train(make_graph(TRAIN), dim=4, epochs=1, orthogonality=request.param)
 
 
 def test_npz(run: Run, tmp_path: Path) -> None:
     export(run, tmp_path / "a.npz", "npz")
     with np.load(tmp_path / "a.npz", allow_pickle=False) as arrays:
-        np.testing.assert_array_equal(arrays["entity"], run.model.entity.detach().numpy())
+        np.testing.assert_array_equal(arrays["entity"], run.model.entity.weight.detach().numpy())
         assert arrays["R1"].shape == arrays["R2"].shape == (2, 4, 4)
         assert arrays["entity_names"].tolist() == list("abcde")
         assert set(arrays) == {"entity", "R1", "R2", "entity_names", "relation_names"}
@@ -30,10 +30,12 @@ def test_npz(run: Run, tmp_path: Path) -> None:
 def test_parquet(run: Run, tmp_path: Path) -> None:
     export(run, tmp_path / "p", "parquet")
     entities = pl.read_parquet(tmp_path / "p" / "entities.parquet")
-    np.testing.assert_array_equal(entities["entity"].to_numpy(), run.model.entity.detach().numpy())
+    np.testing.assert_array_equal(entities["entity"].to_numpy(), run.model.entity.weight.detach().numpy())
     relations = pl.read_parquet(tmp_path / "p" / "relations.parquet")
-    assert relations.columns == ["name", "label", "R2", "R1"] or set(relations.columns) == {"name", "label", "R1", "R2"}
-    assert relations["R2"].to_numpy().shape == (2, 16)
+    assert relations.columns[:2] == ["name", "label"] and sorted(relations.columns[2:]) == ["R1", "R2"]
+    for name in ("R1", "R2"):
+        matrices = getattr(run.model, name).detach().numpy()
+        np.testing.assert_array_equal(relations[name].to_numpy().reshape(matrices.shape), matrices)
 
 
 def test_word2vec(run: Run, tmp_path: Path) -> None:
@@ -41,7 +43,7 @@ def test_word2vec(run: Run, tmp_path: Path) -> None:
     lines = (tmp_path / "v.txt").read_text().splitlines()
     assert lines[0] == "5 4"
     assert lines[1].split()[0] == "a"
-    np.testing.assert_allclose([float(x) for x in lines[1].split()[1:]], run.model.entity[0].detach(), rtol=1e-6)
+    np.testing.assert_allclose([float(x) for x in lines[1].split()[1:]], run.model.entity.weight[0].detach(), rtol=1e-6)
 
 
 def test_projector(run: Run, tmp_path: Path) -> None:

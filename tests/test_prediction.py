@@ -12,7 +12,7 @@ from relwalk.experiment import train
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
 from relwalk.prediction import Query, predict, predict_many
-from relwalk.run import Run
+from relwalk.runs.run import Run
 from tests.conftest import TEST, TRAIN, VALID, make_graph
 
 
@@ -140,7 +140,7 @@ def test_known_relations_are_those_of_the_triples(world_run: Run) -> None:
 def test_equal_scores_come_in_the_order_of_the_graph(run: Run) -> None:
     level = Run(None, run.record, run.graph, copy.deepcopy(run.model))
     with torch.no_grad():
-        level.model.entity.zero_()
+        level.model.entity.weight.zero_()
     assert [a.name for a in predict(level, head="a", relation="likes", k=3)] == ["b", "c", "d"]
     both = list(predict_many(level, [("a", "likes", None), (None, "likes", "e")], k=2))
     assert [[a.name for a in answers] for answers in both] == [["b", "c"], ["a", "b"]]
@@ -152,7 +152,7 @@ def test_answers_follow_the_weights(run: Run) -> None:
     changed = Run(None, run.record, run.graph, copy.deepcopy(run.model))
     before = predict(changed, head="a", relation="likes")
     with torch.no_grad():
-        changed.model.entity.mul_(2)
+        changed.model.entity.weight.mul_(2)
     after = {a.name: a.score for a in predict(changed, head="a", relation="likes")}
     assert after == pytest.approx({a.name: 4 * a.score for a in before}, rel=1e-4)
     assert predict(run, head="a", relation="likes") == before
@@ -167,7 +167,7 @@ def test_wrong_batches_are_answered_kindly(run: Run) -> None:
         predict_many(run, [], k=0)
     broken = Run(None, run.record, run.graph, copy.deepcopy(run.model))
     with torch.no_grad():
-        broken.model.entity[1] = torch.nan
+        broken.model.entity.weight[1] = torch.nan
     with pytest.raises(RelWalkError, match="not numbers"):
         predict(broken, head="a", relation="likes")
 

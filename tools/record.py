@@ -19,7 +19,7 @@ import torch
 
 from relwalk.evaluation.classification import classify
 from relwalk.evaluation.ranking import rank
-from relwalk.run import Run, load_run
+from relwalk.runs.run import Run, load_run
 
 
 def machine() -> str:

@@ -4,7 +4,7 @@ import relwalk
 
 graph = relwalk.read_graph("world")
 run = relwalk.train(graph, epochs=50, out="runs/world")
-print(relwalk.rank(run.model, graph, "test"))
+print(relwalk.rank(run))
 print(relwalk.predict(run, head="France", relation="borders"))
 """
 
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from relwalk.graph.write import write_graph
     from relwalk.models import RelWalk, Scorer
     from relwalk.prediction import Answer, Answers, predict, predict_many
-    from relwalk.report.page import make_report
-    from relwalk.run import Run, load_run
+    from relwalk.reporting import make_report
+    from relwalk.runs.run import Run, load_run
     from relwalk.theory.analyse import Analysis, analyse
-    from relwalk.theory.generate import closed_loop, generate
+    from relwalk.theory.closed_loop import closed_loop
+    from relwalk.theory.generate import generate
     from relwalk.theory.walk import walk
 
 # Where each public name lives. Imported on first use, so that `relwalk --help` does not wait for torch.
@@ -44,16 +45,16 @@ _HOMES = {
     "RankingResult": "relwalk.evaluation.result",
     "RelWalk": "relwalk.models",
     "RelWalkError": "relwalk.errors",
-    "Run": "relwalk.run",
+    "Run": "relwalk.runs.run",
     "Scorer": "relwalk.models",
     "analyse": "relwalk.theory.analyse",
     "classify": "relwalk.evaluation.classification",
-    "closed_loop": "relwalk.theory.generate",
+    "closed_loop": "relwalk.theory.closed_loop",
     "describe": "relwalk.graph.statistics",
     "export": "relwalk.exports",
     "generate": "relwalk.theory.generate",
-    "load_run": "relwalk.run",
-    "make_report": "relwalk.report.page",
+    "load_run": "relwalk.runs.run",
+    "make_report": "relwalk.reporting",
     "predict": "relwalk.prediction",
     "predict_many": "relwalk.prediction",
     "rank": "relwalk.evaluation.ranking",

@@ -3,161 +3,228 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from relwalk.errors import RelWalkError, RunError, TrainingDiverged, choose
+from relwalk.checks import DIM, check_whole
+from relwalk.config import Config, Source, read_config
+from relwalk.devices import find_device
+from relwalk.errors import Interrupted, RelWalkError, RunError, TrainingDiverged
 from relwalk.evaluation.ranking import rank
 from relwalk.files import write_atomically
-from relwalk.graph.answers import SIDES
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Ints
 from relwalk.graph.read import read_graph
-from relwalk.models import MODELS, Scorer
+from relwalk.keywords import sort_out, with_keywords
+from relwalk.models import Model, Scorer, check_options, fitting_options, model_class, model_name
+from relwalk.progress import OnProgress, silent
 from relwalk.recipes import recipe as find_recipe
-from relwalk.run import (
-    CHECKPOINT,
-    HISTORY,
+from relwalk.runs.checkpoint import Progress
+from relwalk.runs.folder import CHECKPOINT, HISTORY, begin, reopen, whole_run
+from relwalk.runs.run import (
+    Change,
     GraphRecord,
     ModelRecord,
     Run,
     RunRecord,
-    create_run,
+    RunState,
+    blueprint,
     finish_run,
     fresh_model,
+    load_run,
     read_record,
     read_run_graph,
+    read_state,
+    write_new,
     write_record,
 )
-from relwalk.training.candidates import choose_candidates
-from relwalk.training.checkpoint import restore_checkpoint, save_checkpoint
-from relwalk.training.contrast import Contrast
-from relwalk.training.likelihood import Likelihood
-from relwalk.training.precision import choose_precision
-from relwalk.training.settings import TrainingSettings
+from relwalk.training.checkpoint import check_checkpoint, restore_checkpoint, save_checkpoint
+from relwalk.training.display import Observers, training_display
+from relwalk.training.likelihood import LikelihoodSettings
+from relwalk.training.objectives import OBJECTIVES
+from relwalk.training.optimizers import copies_held
+from relwalk.training.prepare import check_dropout
+from relwalk.training.settings import TrainingSettings, make_settings, resolve_settings
+from relwalk.training.stopping import StopRequest, stop_on
 from relwalk.training.trainer import Observer, Task, Trainer
 
+Stop = Callable[[], bool]  # asked between steps whether to stop
 
+
+@with_keywords
 def train(
     graph: Graph | Any,
     *,
-    recipe: str = "default",
-    model: str | None = None,
+    recipe: str | None = None,
+    model: Model | None = None,
     dim: int | None = None,
-    options: Mapping[str, Any] | None = None,
+    config: Source | None = None,
     out: Path | str | None = None,
     force: bool = False,
     device: str = "cpu",
     observer: Observer | None = None,
+    progress: bool | None = None,
+    stop: Stop | None = None,
     source: str = "",
-    **training: Any,
+    **keywords: Any,
 ) -> Run:
     """Train a model on a graph: a `Graph`, or whatever `read_graph` takes.
 
-    A recipe sets what is not given; `training` overrides any field of `TrainingSettings`, `options` any option of
-    the model. With `out`, the run is saved there as it goes, and `resume` can continue it after any interruption.
+    `model` is a name, or a class of one's own (`relwalk.testing.check_model` tries it). `config` has what is not given:
+    a TOML file or a mapping of these keywords, or a run (its folder or run.json) to be repeated; a recipe sets the
+    rest. With `out`, the run is saved there as it goes, and `resume` can continue it after any interruption; Ctrl-C
+    saves the last whole step before `KeyboardInterrupt` goes on. With `force`, it takes the place of an earlier run
+    when it is finished. `progress`: True shows it on standard error, a bar on a terminal or in a notebook, a line a
+    minute elsewhere; False shows nothing; None is True where somebody watches. `stop` is asked between steps: once it
+    says yes, all is saved and `Interrupted` raised.
     """
+    place = find_device(device)
     if not isinstance(graph, Graph):
         source = source or str(graph)[:200]
         graph = read_graph(graph)
+    record, kind = _plan(graph, source or graph.name, recipe, model, dim, read_config(config), keywords, place)
+    # Before anything is written: a wrong option must leave no folder.
+    fresh = fresh_model(record, graph, copies=copies_held(record.training), model=kind)
+    check_dropout(fresh, record.training)
+    if out is None:
+        return _Training(record, graph, fresh, place, observer, progress, stop).run()
+    path, first = Path(out), record
+
+    def write(folder: Path) -> None:
+        nonlocal record
+        record = write_new(folder, first, graph)
+
+    with _saved_when_interrupted(path, stop) as asked, begin(path, write, force=force) as folder:
+        run = _Training(record, graph, fresh, place, observer, progress, asked, path, folder).run()
+    return run
+
+
+def _plan(
+    graph: Graph,
+    source: str,
+    recipe: str | None,
+    model: Model | None,
+    dim: int | None,
+    config: Config,
+    keywords: Mapping[str, Any],
+    device: torch.device,
+) -> tuple[RunRecord, type[Scorer]]:
+    """The record of a training with every choice made, and the class of its model."""
+    if model is None and config.unlisted:
+        raise RelWalkError(f"that run has a model of its own, {config.unlisted}. Give its class: model=...")
+    recipe = recipe if recipe is not None else config.recipe or "default"
     chosen = find_recipe(recipe, graph.name)
-    kind = choose("model", model or chosen.model, MODELS)
-    settings = make_settings({"lr": kind.lr, **chosen.training}, training)
-    settings = _settle(settings, graph, "threads" in training, device)
-    _refuse_conflicts(settings, {**chosen.options, **(options or {})})
+    model = model if model is not None else config.model or chosen.model
+    kind = model_class(model)
+    training, own = sort_out({**config.given, **keywords}, kind)
+    options = {**fitting_options(kind, {**chosen.options, **config.options}), **own}
+    check_options(model, options)
+    settings = resolve_settings({**chosen.training, **config.training}, training, kind, graph, device)
+    _refuse_conflicts(settings, options)
+    dim = dim if dim is not None else config.dim
+    size = check_whole("dim", dim, most=DIM) if dim is not None else chosen.dim
     record = RunRecord(
         recipe=recipe,
         graph=GraphRecord(
             name=graph.name,
-            source=source or graph.name,
+            source=source,
             fingerprint=graph.fingerprint,
             entities=len(graph.entities),
             relations=len(graph.relations),
             notes=graph.notes,
         ),
-        model=ModelRecord(
-            name=model or chosen.model, dim=dim or chosen.dim, options={**chosen.options, **(options or {})}
-        ),
+        model=ModelRecord(name=model_name(model), listed=isinstance(model, str), dim=size, options=options),
         training=settings,
     )
-    fresh = fresh_model(record, graph)  # before anything is written: a wrong option must leave no folder
-    path = Path(out) if out is not None else None
-    if path is not None:
-        record = create_run(path, record, graph, force=force)
-    return _carry_on(record, graph, fresh, path, device, observer, resume=False)
+    return record, kind
 
 
 def resume(
-    path: Path | str, *, epochs: int | None = None, device: str = "cpu", observer: Observer | None = None
+    path: Path | str,
+    *,
+    epochs: int | None = None,
+    lr: float | None = None,
+    relation_lr: float | None = None,
+    model: type[Scorer] | None = None,
+    device: str = "cpu",
+    observer: Observer | None = None,
+    progress: bool | None = None,
+    stop: Stop | None = None,
 ) -> Run:
-    """Continue an interrupted run from its last checkpoint, to the same weights as if it had not been; with
-    `epochs`, train a finished run further."""
-    path = Path(path)
-    record, graph = read_record(path), read_run_graph(path)
-    if not (path / CHECKPOINT).is_file():
-        raise RunError(f"{path} has no checkpoint to continue from. Train again with --force.")
-    if epochs is not None:
-        training = make_settings(record.training.model_dump(), {"epochs": epochs})
-        record = record.model_copy(update={"training": training, "status": "training"})
-        write_record(path, record)
-    further = epochs is not None
-    model = fresh_model(record, graph)
-    return _carry_on(record, graph, model, path, device, observer, resume=True, further=further)
+    """Continue an interrupted run from its last checkpoint, to the same weights as if it had not been.
+
+    With `epochs`, train a finished run further; with `lr` or `relation_lr`, go on at another rate, also after training
+    diverged. A run that was to replace this one and is not finished comes first. `model` is the class of a run whose
+    model is one's own; `progress` and `stop` as in `train`.
+    """
+    path, place = whole_run(Path(path)), find_device(device)
+    given = {"epochs": epochs, "lr": lr, "relation_lr": relation_lr}
+    changed = {name: value for name, value in given.items() if value is not None}
+    with _saved_when_interrupted(path, stop) as asked, reopen(path) as folder:
+        state = read_state(folder)
+        if state.status == "finished" and not changed:
+            return load_run(folder, device=device, model=model)
+        record = read_record(folder)
+        further = _with_changes(record, state, changed)  # a wrong value is told first
+        _refuse_resume(path, folder, state, changed)
+        graph = read_run_graph(folder, record)
+        plan = blueprint(folder, record, graph, model=model)
+        if (folder / CHECKPOINT).is_file():
+            check_checkpoint(folder / CHECKPOINT, record.owner(), plan, record.training)
+        fresh = fresh_model(further, graph, copies=copies_held(further.training), model=model)
+        training = _Training(further, graph, fresh, place, observer, progress, asked, path, folder)
+        return training.run(resumed=True, further=epochs is not None)
 
 
-def _settle(settings: TrainingSettings, graph: Graph, threads_given: bool, device: str) -> TrainingSettings:
-    """Decide now what the machine or the graph would decide: a resumed run must not decide otherwise."""
-    settled: dict[str, Any] = {} if threads_given else {"threads": torch.get_num_threads()}
-    if settings.objective == "likelihood":
-        settled["candidates_per_step"] = choose_candidates(settings.candidates_per_step, len(graph.entities))
-        if settings.precision == "auto":
-            settled["precision"] = str(choose_precision("auto", torch.device(device))).removeprefix("torch.")
-    return settings.model_copy(update=settled)
+def _refuse_resume(path: Path, folder: Path, state: RunState, changed: Mapping[str, Any]) -> None:
+    """What cannot be gone on with, and why."""
+    begun = (folder / HISTORY).is_file() or state.status == "finished"
+    if begun and not (folder / CHECKPOINT).is_file():
+        raise RunError(f"{folder} has no {CHECKPOINT} to continue from. Restore it, or train again with --force.")
+    epochs = changed.get("epochs", state.epochs)
+    if state.status == "finished" and epochs <= state.epoch:
+        raise RelWalkError(
+            f"{path} is finished, with {state.epoch} epochs: --epochs {epochs} adds none. Say more than {state.epoch}."
+        )
+    if epochs < state.epoch:
+        raise RelWalkError(f"{path} has {state.epoch} epochs already. Say --epochs {state.epoch} or more.")
+    if state.status == "diverged" and not {"lr", "relation_lr"} & set(changed):
+        raise RelWalkError(
+            f"{path} diverged, and would again: {state.reason} Go on at a lower rate: relwalk resume {path} --lr ..."
+        )
 
 
-def make_settings(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> TrainingSettings:
-    """Training settings from a recipe and what was said; a batch size and a number of batches replace each other."""
-    merged = {**defaults, **given}
-    _refuse_idle(merged, given)
-    if given.get("batch_size") is not None and given.get("batches") is None:
-        merged["batches"] = None
-    if given.get("batches") is not None and given.get("batch_size") is None:
-        merged["batch_size"] = None
-    return TrainingSettings.model_validate(merged)
+def _with_changes(record: RunRecord, state: RunState, changed: Mapping[str, Any]) -> RunRecord:
+    update: dict[str, Any] = {"status": "training", "reason": ""}
+    if changed:
+        update["training"] = make_settings(record.training.flat(), changed)
+        update["changes"] = (*record.changes, Change(after_epoch=state.epoch, settings=dict(changed)))
+    return record.model_copy(update=update)
 
 
-SAMPLING = ("sampler", "negatives", "avoid_known", "eta")  # say how false triples are drawn and used
-SUMMING = (  # say how the sum over all entities is made, and what is asked
-    "label_smoothing",
-    "precision",
-    "entity_dropout",
-    "query_dropout",
-    "relation_weight",
-    "candidates_per_step",
-)
-PLATEAU = ("plateau_factor", "plateau_patience")
-
-
-def _refuse_idle(settings: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """An option that would do nothing beside the others is a mistake, not a detail."""
-    likelihood = settings.get("objective", "likelihood") == "likelihood"
-    objective = settings.get("objective", "likelihood")
-    for name in SAMPLING if likelihood else SUMMING:
-        if given.get(name) is not None:
-            cure = "Say --objective softmax" if likelihood else "Say --objective likelihood"
-            raise RelWalkError(f"{name} means nothing to the objective {objective}. {cure}, or leave it out.")
-    for name in PLATEAU:
-        if given.get(name) is not None and settings.get("schedule") != "plateau":
-            raise RelWalkError(f"{name} means nothing without a plateau. Say --schedule plateau, or leave it out.")
+@contextmanager
+def _saved_when_interrupted(path: Path, stop: Stop | None) -> Iterator[Stop | None]:
+    """Who asks to stop: the caller, or else Ctrl-C, which then becomes `KeyboardInterrupt` once all is saved."""
+    if stop is not None or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield stop
+        return
+    with stop_on(signal.SIGINT) as request:
+        try:
+            yield request
+        except Interrupted as error:
+            raise KeyboardInterrupt(f"{error}; go on with: relwalk.resume({str(path)!r})") from None
 
 
 def _refuse_conflicts(settings: TrainingSettings, options: Mapping[str, Any]) -> None:
     """What cannot work together is said before anything is written."""
-    if options.get("reciprocal") and settings.objective != "likelihood":
+    if options.get("reciprocal") and not isinstance(settings.objective, LikelihoodSettings):
         raise RelWalkError(
             f"reciprocal relations need the objective likelihood; found {settings.objective}. Leave one of them out."
         )
@@ -165,97 +232,131 @@ def _refuse_conflicts(settings: TrainingSettings, options: Mapping[str, Any]) ->
         raise RelWalkError(
             f"average_from is {settings.average_from}, after the last of {settings.epochs} epochs. Lower it."
         )
-    if not settings.candidates_per_step:
-        return
-    if settings.label_smoothing:
-        raise RelWalkError(
-            "label_smoothing spreads answers over all entities, which a step with sampled candidates does not see. "
-            "Leave it out, or say --candidates-per-step 0."
-        )
-    if settings.optimizer == "adam":
+    sampled = isinstance(settings.objective, LikelihoodSettings) and settings.objective.candidates_per_step
+    if sampled and settings.optimizer == "adam":
         raise RelWalkError(
             "adam moves every entity at every step, which sampled candidates are there to avoid. "
             "Say --optimizer adagrad or rowwise-adagrad, or --candidates-per-step 0."
         )
 
 
-def _carry_on(
-    record: RunRecord,
-    graph: Graph,
-    model: Scorer,
-    path: Path | None,
-    device: str,
-    observer: Observer | None,
-    *,
-    resume: bool,
-    further: bool = False,
-) -> Run:
-    settings = record.training
-    torch.set_num_threads(settings.threads)
-    trainer = Trainer(
-        model.to(device),
-        make_task(graph, settings, device),
-        settings,
-        validate=_validation_mrr(graph, settings),
-        checkpoint=_checkpoint_into(path) if path is not None else None,
-        observer=observer,
-    )
-    if resume and path is not None:
-        restore_checkpoint(trainer, path / CHECKPOINT)
-        if further:
-            trainer.progress.validations_without_gain = 0  # asked to go on, also after an early stop
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Within, torch has so many; then as many as the caller had."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
     try:
-        progress = trainer.run()
-    except TrainingDiverged as error:
-        kept = f" The last good checkpoint is {path / CHECKPOINT}." if path is not None else ""
-        raise TrainingDiverged(f"{error}{kept}") from error
-    metrics = {"valid_mrr": progress.best_metric, "best_epoch": progress.best_epoch, "epochs": progress.epoch}
-    model.eval()
-    if path is not None:
-        record = finish_run(path, record, model, metrics)
-    else:
-        record = record.model_copy(update={"status": "finished", "metrics": metrics})
-    return Run(path, record, graph, model)
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
-def make_task(graph: Graph, settings: TrainingSettings, device: str = "cpu") -> Task:
-    """What the objective learns from: all entities, or sampled negatives."""
-    return Likelihood(graph, settings, device) if settings.objective == "likelihood" else Contrast(graph, settings)
+@dataclass(frozen=True)
+class _Training:
+    """One training, from its record to a run. With a folder, it is saved there as it goes; it belongs to `path`."""
+
+    record: RunRecord
+    graph: Graph
+    model: Scorer
+    device: torch.device
+    observer: Observer | None
+    shown: bool | None  # whether progress is shown
+    stop: Stop | None
+    path: Path | None = None
+    folder: Path | None = None
+
+    def run(self, *, resumed: bool = False, further: bool = False) -> Run:
+        with _threads(self.record.training.threads):
+            return self._run(resumed=resumed, further=further)
+
+    def _run(self, *, resumed: bool, further: bool) -> Run:
+        settings = self.record.training
+        task = make_task(self.graph, settings, self.device)
+        triples = _validation_triples(self.graph, settings, task)
+        trainer = Trainer(
+            self.model.to(self.device),
+            task,
+            settings,
+            validate=_validation_mrr(self.graph, triples, self.stop),
+            checkpoint=self._checkpoint if self.folder is not None else None,
+            observer=self.observer,
+            stop=self.stop,
+        )
+        if resumed and self.folder is not None:
+            if (self.folder / CHECKPOINT).is_file():
+                restore_checkpoint(trainer, self.folder / CHECKPOINT)
+            if further:
+                trainer.progress.validations_without_gain = 0  # asked to go on, also after an early stop
+            write_record(self.folder, self.record)  # only now: a checkpoint that is refused changes nothing
+        try:
+            with training_display(self.shown, trainer) as display:
+                if display is not None:
+                    trainer.observer = Observers(self.observer, display)
+                    trainer.validate = _validation_mrr(self.graph, triples, self.stop, display.validation)
+                progress = trainer.run()
+        except TrainingDiverged as error:
+            raise self._diverged(error) from error
+        return self._finished(progress)
+
+    def _finished(self, progress: Progress) -> Run:
+        metrics = {"valid_mrr": progress.best_metric, "best_epoch": progress.best_epoch, "epochs": progress.epoch}
+        self.model.eval()
+        if self.folder is not None:
+            record = finish_run(self.folder, self.record, self.model, metrics)
+        else:
+            record = self.record.model_copy(update={"status": "finished", "metrics": metrics})
+        return Run(self.path, record, self.graph, self.model)
+
+    def _diverged(self, error: TrainingDiverged) -> TrainingDiverged:
+        """The same with what is left of it, which the record tells from now on."""
+        if self.folder is None:
+            return error
+        write_record(self.folder, self.record.model_copy(update={"status": "diverged", "reason": str(error)}))
+        return TrainingDiverged(
+            f"{error} The last good checkpoint is {self.folder / CHECKPOINT}: go on from it with "
+            f"relwalk resume {self.path} --lr {self.record.training.lr / 10:g}"
+        )
+
+    def _checkpoint(self, trainer: Trainer) -> None:
+        assert self.folder is not None
+        save_checkpoint(trainer, self.folder / CHECKPOINT, self.record.owner())
+        lines = [json.dumps(record.as_dict()) + "\n" for record in trainer.progress.history]
+        write_atomically(self.folder / HISTORY, "".join(lines).encode())
+
+
+def make_task(graph: Graph, settings: TrainingSettings, device: str | torch.device = "cpu") -> Task:
+    """What is learned from, by the objective's name."""
+    return OBJECTIVES[settings.objective.name](graph, settings, settings.objective, torch.device(device))
 
 
 VALIDATION_SHARE = 0.02  # of the products of training; with comparing and counting under 5% of its time
 VALIDATION_LEAST = 1000  # triples that are ranked in any case
 
 
-def _validation_mrr(graph: Graph, settings: TrainingSettings) -> Any:
-    """Filtered MRR over all entities on valid; nothing to select by when there is no valid."""
-    if len(graph.valid) == 0:
+def _validation_mrr(
+    graph: Graph, triples: Ints, stop: Stop | None, report: OnProgress = silent
+) -> Callable[[Scorer], float] | None:
+    """Filtered MRR over all entities on these triples; nothing to select by without any. A signal breaks it off."""
+    if len(triples) == 0:
         return None
-    triples = _validation_triples(graph, settings)
-    return lambda model: rank(model, graph, "valid", triples=triples).mrr
+
+    def validate(model: Scorer) -> float:
+        with stop.breaking() if isinstance(stop, StopRequest) else nullcontext():
+            return rank(model, graph, "valid", triples=triples, progress=report).mrr
+
+    return validate
 
 
-def _validation_triples(graph: Graph, settings: TrainingSettings) -> Ints:
+def _validation_triples(graph: Graph, settings: TrainingSettings, task: Task) -> Ints:
     """All of valid, or as many triples, always the same, as can be ranked in a small part of the training's time.
 
-    Likelihood makes three products of questions x candidates, ranking one of 2 x triples x entities.
+    Ranking makes one product of 2 x triples x entities.
     """
-    if settings.objective != "likelihood":
+    if task.products is None:
         return graph.valid
-    questions = sum(len(graph.known_in_train[side].keys) for side in SIDES)
     epochs = min(settings.validate_every, settings.epochs)  # between one validation and the next
-    products = 3.0 * questions * (settings.candidates_per_step or len(graph.entities)) * epochs
-    most = max(VALIDATION_LEAST, int(VALIDATION_SHARE * products / (2 * len(graph.entities))))
+    most = max(VALIDATION_LEAST, int(VALIDATION_SHARE * task.products * epochs / (2 * len(graph.entities))))
     if len(graph.valid) <= most:
         return graph.valid
     order = np.random.default_rng(settings.seed).permutation(len(graph.valid))
     return graph.valid[np.sort(order[:most])]
-
-
-def _checkpoint_into(path: Path) -> Any:
-    def save(trainer: Trainer) -> None:
-        save_checkpoint(trainer, path / CHECKPOINT)
-        lines = [json.dumps(record.as_dict()) + "\n" for record in trainer.progress.history]
-        write_atomically(path / HISTORY, "".join(lines).encode())
-
-    return save

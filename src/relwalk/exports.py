@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from relwalk.errors import RefusedOverwrite, choose
 from relwalk.files import write_atomically
 from relwalk.models import Reciprocal
-from relwalk.run import Run
+from relwalk.runs.folder import writing_into
+from relwalk.runs.run import Run
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -29,7 +30,8 @@ def export(run: Run, out: Path | str, format: str, *, force: bool = False) -> li
                 raise RefusedOverwrite(path)
     for path, content in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, content)
+        with writing_into(path.parent):
+            write_atomically(path, content)
     return list(files)
 
 
@@ -37,7 +39,8 @@ def weights(run: Run) -> Arrays:
     """Every weight of the model by name; `entity` is (entities, dim). RelWalk's R1 and R2 are always both there, and
     the weights of reciprocal relations as `<name>_inverse`."""
     model = run.model.base if isinstance(run.model, Reciprocal) else run.model
-    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in model.state_dict().items()}
+    state = model.state_dict().items()
+    arrays = {name.removesuffix(".weight"): tensor.detach().cpu().numpy() for name, tensor in state}
     for name in ("R1", "R2"):
         if hasattr(model, name):
             arrays[name] = getattr(model, name).detach().cpu().numpy()

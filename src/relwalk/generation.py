@@ -7,7 +7,8 @@ from pathlib import Path
 from relwalk.errors import RunError
 from relwalk.graph.write import write_graph
 from relwalk.models.relwalk import RelWalk
-from relwalk.run import GraphRecord, ModelRecord, Run, RunRecord, create_run, finish_run, load_run
+from relwalk.runs.folder import begin
+from relwalk.runs.run import GraphRecord, ModelRecord, Run, RunRecord, finish_run, load_run, write_new
 from relwalk.theory.generate import Generated
 from relwalk.training.settings import TrainingSettings
 
@@ -31,8 +32,12 @@ def save_generated(generated: Generated, out: Path, *, force: bool = False) -> l
         model=ModelRecord(name="relwalk", dim=model.dim),
         training=TrainingSettings.model_validate({}),
     )
-    record = create_run(out / TRUTH, record, graph, force=force)
-    finish_run(out / TRUTH, record, model, {"step_size": generated.step_size})
+
+    def write(folder: Path) -> None:
+        finish_run(folder, write_new(folder, record, graph), model, {"step_size": generated.step_size})
+
+    with begin(out / TRUTH, write, force=force):
+        pass  # all of it is written at once
     return [*files, out / TRUTH]
 
 

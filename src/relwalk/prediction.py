@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice, pairwise
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from relwalk.checks import check_whole, shown
+from relwalk.display import Shown, caption, html_table
 from relwalk.errors import RelWalkError
-from relwalk.graph.answers import Answers as KnownAnswers
+from relwalk.graph.answers import KnownAnswers, Side
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Lists, Longs
-from relwalk.models.base import ProductScorer, Queries, Scorer
-from relwalk.run import Run
+from relwalk.models.base import ProductScorer
+from relwalk.runs.run import Run
 
 Doubles = NDArray[np.float64]
 
@@ -34,8 +35,8 @@ class Answer:
     known: bool
 
 
-@dataclass(frozen=True)
-class Answers:
+@dataclass(frozen=True, repr=False)
+class Answers(Shown):
     """The best answers to one question, best first; prints itself."""
 
     head: str | None
@@ -55,15 +56,27 @@ class Answers:
     def as_dict(self) -> dict[str, Any]:
         return asdict(self) | {"answers": [asdict(answer) for answer in self.answers]}
 
+    @property
+    def question(self) -> str:
+        return " ".join(part if part is not None else "?" for part in (self.head, self.relation, self.tail))
+
+    def summary(self) -> str:
+        return f"{self.question}: {', '.join(f'{a.label} {a.probability:.1%}' for a in self.answers) or 'none'}"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (a.label, f"{a.probability:.2%}", f"{a.score:.2f}", "known" if a.known else "new") for a in self.answers
+        ]
+        return caption(self.question) + html_table(("answer", "p", "score", ""), rows)
+
     def __str__(self) -> str:
-        question = " ".join(f"{part}" if part is not None else "?" for part in (self.head, self.relation, self.tail))
         width = max([12, *(len(answer.label) for answer in self.answers)])
         rows = [
             f"  {answer.label:{width}}  {answer.probability:7.2%}  {answer.score:9.2f}"
             f"  {'known' if answer.known else 'new'}"
             for answer in self.answers
         ]
-        return "\n".join([f"{question}\n  {'answer':{width}}  {'p':>7}  {'score':>9}", *rows])
+        return "\n".join([f"{self.question}\n  {'answer':{width}}  {'p':>7}  {'score':>9}", *rows])
 
 
 Query = tuple[str | None, str | None, str | None]  # head, relation, tail, of which one is None: what is asked
@@ -97,11 +110,12 @@ def predict_many(
     A query is (head, relation, tail) with None for what is asked. Scores agree with those of `predict` but for the
     rounding of float32. `batch` is how many to score at a time; left out, as many as 128 MB of scores allow.
     """
-    if k < 1:
-        raise RelWalkError(f"k is {k}; expected at least 1")
-    if batch is not None and batch < 1:
-        raise RelWalkError(f"batch is {batch}; expected at least 1")
-    return _in_windows(run, iter(queries), k, only_new, batch)
+    if not isinstance(run, Run):
+        raise RelWalkError(f"run is {shown(run)}; expected a Run. Train one, or read one: relwalk.load_run(folder)")
+    if not isinstance(queries, Iterable) or isinstance(queries, str | bytes):
+        raise RelWalkError(f"queries is {shown(queries)}; expected many (head, relation, tail), one of each three None")
+    size = check_whole("batch", batch) if batch is not None else None
+    return _in_windows(run, iter(queries), check_whole("k", k), only_new, size)
 
 
 def _in_windows(run: Run, queries: Iterator[Query], k: int, only_new: bool, batch: int | None) -> Iterator[Answers]:
@@ -111,7 +125,7 @@ def _in_windows(run: Run, queries: Iterator[Query], k: int, only_new: bool, batc
         for asked, numbers_each in _kinds(run).items():
             rows = np.flatnonzero(ids[:, asked] < 0)
             rows = rows[np.argsort(ids[rows, 1], kind="stable")]  # a model wants them by relation
-            size = batch or max(1, min(1024, SCORES // numbers_each))
+            size = batch if batch is not None else max(1, min(1024, SCORES // numbers_each))
             for start in range(0, len(rows), size):
                 part = rows[start : start + size]
                 for row, answers in zip(part.tolist(), _answer(run, ids[part], asked, k, only_new), strict=True):
@@ -127,8 +141,11 @@ def _kinds(run: Run) -> dict[int, int]:
 
 
 def _ids(graph: Graph, query: Query) -> tuple[int, int, int]:
-    if len(query) != 3 or list(query).count(None) != 1:
+    if not isinstance(query, Sequence) or len(query) != 3 or list(query).count(None) != 1:
         raise RelWalkError("give two of head, relation and tail: the third is predicted")
+    for place, name in zip(("head", "relation", "tail"), query, strict=True):
+        if name is not None and not isinstance(name, str):
+            raise RelWalkError(f"{place} is {shown(name)}; expected a name or a label, as text")
     head, relation, tail = query
     return (
         graph.entities.id(head) if head is not None else -1,
@@ -146,7 +163,7 @@ def _labels(graph: Graph, ids: list[int]) -> list[str | None]:
 def _answer(run: Run, ids: Longs, asked: int, k: int, only_new: bool) -> Iterator[tuple[Answer, ...]]:
     """The answers to queries that all ask for the same place: 0 the head, 1 the relation, 2 the tail."""
     names = run.graph.relations if asked == 1 else run.graph.entities
-    scores, known = _score(run.model, ids, asked), _known(run.graph, ids, asked)
+    scores, known = _score(run, ids, asked), _known(run.graph, ids, asked)
     if asked != 1:
         given = ids[:, 2 - asked]
         own = np.flatnonzero(~run.graph.has_loops[ids[:, 1]])
@@ -163,31 +180,19 @@ def _answer(run: Run, ids: Longs, asked: int, k: int, only_new: bool) -> Iterato
         )
 
 
-def _score(model: Scorer, ids: Longs, asked: int) -> Tensor:
+def _score(run: Run, ids: Longs, asked: int) -> Tensor:
     """The scores of every candidate, in memory of its own.  # (queries, candidates)"""
-    h, r, t = torch.from_numpy(ids).to(next(model.parameters()).device).T
+    model = run.model
+    h, r, t = torch.from_numpy(ids).to(model.device).T
     if asked == 1:
         return model.score_relations(h, t).clone()
-    if isinstance(model, ProductScorer):
-        queries = model.tail_queries(h, r) if asked == 2 else model.head_queries(r, t)
-        if not queries.own_bias:
-            scores = torch.addmm(_bias(model, queries), queries.vectors, model.entity.T)
-            return scores if queries.offset is None else scores.add_(queries.offset.unsqueeze(1))
-    return (model.score_tails(h, r) if asked == 2 else model.score_heads(r, t)).clone()
-
-
-_BIASES: WeakKeyDictionary[Scorer, tuple[Any, Tensor]] = WeakKeyDictionary()
-
-
-def _bias(model: Scorer, queries: Queries) -> Tensor:
-    """The bias of all entities, kept as long as the weights stay: to make it costs more than a query's product."""
-    if queries.bias is None:
-        return queries.vectors.new_zeros(())
-    entity = model.entity
-    made_from = (queries.bias, entity.data_ptr(), entity._version)
-    if model not in _BIASES or _BIASES[model][0] != made_from:
-        _BIASES[model] = made_from, queries.bias(entity)
-    return _BIASES[model][1]
+    side: Side = "tail" if asked == 2 else "head"
+    given = h if asked == 2 else t
+    if not isinstance(model, ProductScorer) or model.keys_by_relation:
+        return model.score_candidates(side, given, r).clone()
+    scores = model.queries(side, given, r) @ run.keys.for_side(side).T
+    offsets = model.offsets(side, given, r)
+    return scores if offsets is None else scores.add_(offsets.unsqueeze(1))
 
 
 def _log_z(scores: Tensor, scale: float) -> Doubles:
@@ -216,7 +221,7 @@ def _best(scores: Tensor, k: int) -> Iterator[tuple[Longs, Doubles]]:
 def _known(graph: Graph, ids: Longs, asked: int) -> Lists:
     """The answers that the graph already holds, of each query."""
     if asked != 1:
-        return graph.known["tail" if asked == 2 else "head"].to(ids[:, 2 - asked], ids[:, 1])
+        return graph.known["tail" if asked == 2 else "head"].lookup(ids[:, 2 - asked], ids[:, 1])
     tails = graph.known["tail"]
     relations = [_relations_between(tails, h, t) for h, t in ids[:, [0, 2]].tolist()]
     offsets = np.cumsum([0, *map(len, relations)])

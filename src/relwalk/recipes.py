@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,9 +42,9 @@ def paper(graph: str) -> Recipe:
     """The paper's training: SGD, the hardest of 100 negatives, soft orthogonality with λ = 10.
 
     Fixed by the paper: the optimiser and its rate, λ, 100 negatives, d, 100 mini-batches an epoch, at most 1000
-    epochs, a validation every 20 with early stopping. Left open by it: the margin (the authors' code uses 1, so
-    η = exp(1/2d)), the start (entities of norm about 1: with larger ones the first steps diverge, with smaller ones
-    nothing happens for long) and the patience.
+    epochs, a validation every 20 with early stopping. Left open by it: the margin (the authors' code uses 1), the start
+    (entities of norm about 1: with larger ones the first steps diverge, with smaller ones nothing happens for long) and
+    the patience.
     """
     lr, dim = PAPER_BEST.get(graph, (0.01, 100))
     return Recipe(
@@ -56,7 +55,7 @@ def paper(graph: str) -> Recipe:
             "objective": "hardest",
             "sampler": "uniform",
             "negatives": 100,
-            "eta": math.exp(1 / (2 * dim)),
+            "margin": 1.0,
             "l2": 0.0,
             "optimizer": "sgd",
             "lr": lr,

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from relwalk import __version__
+from relwalk import __version__, load_run, rank
 from tests.entry import answer, relwalk, script
 
 FAST = ["--dim", "8", "--epochs", "2", "--batch-size", "2000"]
+RULES = ("optimistic", "realistic", "pessimistic")
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +46,21 @@ def test_train_says_what_it_did(tmp_path: Path) -> None:
     assert "saved runs/world: 2 epochs, valid MRR" in done.stdout
     assert "epoch 2/2" in done.stderr
     assert "ETA" in done.stderr
+    assert "still improving: relwalk resume runs/world --epochs 4" in done.stderr
     again = relwalk("train", "world", *FAST, cwd=tmp_path, status=1)
     assert "--force" in again.stderr
     assert answer("train", "world", *FAST, "--out", tmp_path / "runs/world", "--force")["status"] == "finished"
+
+
+def test_an_early_stop_is_told(tmp_path: Path) -> None:
+    still = ["--lr", "1e-12", "--relation-lr", "1e-12", "--validate-every", 1, "--patience", 1]
+    done = relwalk("train", "world", "--dim", 4, "--batch-size", 9000, "--epochs", 9, *still, cwd=tmp_path)
+    assert "stopped early at epoch 2, best 1" in done.stderr
+
+
+def test_what_is_short_shows_no_progress(run: Path) -> None:
+    for verb in ("evaluate", "classify"):
+        assert relwalk(verb, run).stderr == ""
 
 
 def test_train_on_a_file_of_ones_own(tmp_path: Path) -> None:
@@ -63,7 +76,7 @@ def test_the_papers_recipe_is_one_word(tmp_path: Path) -> None:
     relwalk("train", "world", "--recipe", "paper", "--epochs", "1", "--out", tmp_path / "run")
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     assert record["model"]["options"]["orthogonality"] == "soft"
-    assert record["training"]["negatives"] == record["training"]["batches"] == 100
+    assert record["training"]["objective"]["negatives"] == record["training"]["batches"] == 100
     assert record["training"]["optimizer"] == "sgd"
 
 
@@ -84,17 +97,19 @@ def test_options_of_the_model_and_of_training_reach_the_run(tmp_path: Path) -> N
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     assert record["model"]["options"] == {"orthogonality": "soft", "lambda1": 3.0, "start_from": "rotations"}
     training = record["training"]
-    assert (training["sampler"], training["avoid_known"], training["objective"]) == ("argument", True, "margin")
+    expected = {"name": "margin", "sampler": "argument", "avoid_known": True, "negatives": 100, "margin": 4.0}
+    assert training["objective"] == {**expected, "eta": None}
     assert (training["lr"], training["relation_lr"], training["l2"], training["seed"]) == (0.001, 0.0001, 0, 7)
-    assert training["eta"] == pytest.approx(2.718281828 ** (4 / 16))
 
 
 def test_evaluate(run: Path) -> None:
     for candidates in ("all", "argument", "argument-train"):
         found = answer("evaluate", run, "--candidates", candidates)
+        expected = rank(load_run(run), candidates=candidates).as_dict()["metrics"]
         for side in ("head", "tail", "both"):
-            for rule in ("optimistic", "realistic", "pessimistic"):
-                assert 0 < found["metrics"][side][rule]["mrr"] <= 1
+            mrr = [found["metrics"][side][rule]["mrr"] for rule in RULES]
+            assert mrr == pytest.approx([expected[side][rule]["mrr"] for rule in RULES], rel=1e-3)
+            assert mrr == sorted(mrr, reverse=True)
         assert found["protocol"]["candidates"] == candidates
     raw = answer("evaluate", run, "--raw", "--split", "valid")
     assert raw["protocol"]["filtered"] is False
@@ -147,8 +162,8 @@ def test_graph_verbs(tmp_path: Path) -> None:
         (["train", "world", "--recipe", "papr"], "paper"),
         (["train", "world", "--objective", "margn"], "margin"),
         (["train", "world", "--lr", "-1"], "--lr"),
-        (["train", "world", "--margin", "1", "--eta", "2"], "give one"),
-        (["train", "world", "--negatives", "5"], "--objective softmax"),
+        (["train", "world", "--objective", "margin", "--margin", "1", "--eta", "2"], "give one"),
+        (["train", "world", "--negatives", "5"], "Say --objective margin or hardest or mean or softmax"),
         (["train", "world", "--lambda1", "5"], "Say soft"),
         (["train", "world", "--objective", "mean", "--precision", "float32"], "--objective likelihood"),
         (["train", "world", "--model", "relwlak"], "relwalk"),

@@ -15,9 +15,9 @@ from relwalk.cli.queries import COLUMNS, read_queries
 from relwalk.errors import BadLine, GraphError
 from relwalk.graph.graph import Graph
 from relwalk.prediction import predict
-from relwalk.run import load_run
+from relwalk.runs.run import load_run
 from tests.cli.test_cli import FAST
-from tests.entry import relwalk
+from tests.entry import answer, relwalk
 
 TEXT = "# the neighbours of France\nFrance\tborders\t?\n\n\tborders\tGermany\nParis\t?\tFrance\r\n"
 ASKED = [("France", "borders", None), (None, "borders", "Germany"), ("Paris", None, "France")]
@@ -37,13 +37,21 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_tables_and_json_lines(run: Path, file: Path) -> None:
+def test_answers_as_text(run: Path, file: Path) -> None:
     loaded = load_run(run)
     alone = [predict(loaded, head=h, relation=r, tail=t, k=3) for h, r, t in ASKED]
     assert relwalk("predict", run, "--queries", file, "-k", 3).stdout == "\n".join(map(str, alone)) + "\n"
-    lines = relwalk("predict", run, "--queries", file, "-k", 3, "--json").stdout.splitlines()
-    assert [(q["head"], q["relation"], q["tail"]) for q in map(json.loads, lines)] == ASKED
-    assert [[a["name"] for a in json.loads(line)["answers"]] for line in lines] == [[a.name for a in x] for x in alone]
+
+
+def test_json_is_one_object(run: Path, file: Path) -> None:
+    loaded = load_run(run)
+    alone = [predict(loaded, head=h, relation=r, tail=t, k=3) for h, r, t in ASKED]
+    found = answer("predict", run, "--queries", file, "-k", 3)
+    assert found["run"] == str(run)
+    assert [(q["query"], q["head"], q["relation"], q["tail"]) for q in found["answers"]] == [
+        (n, *query) for n, query in enumerate(ASKED, start=1)
+    ]
+    assert [[a["name"] for a in q["answers"]] for q in found["answers"]] == [[a.name for a in x] for x in alone]
 
 
 @pytest.mark.parametrize(("ending", "delimiter"), [("tsv", "\t"), ("csv", ",")])
@@ -55,7 +63,9 @@ def test_answers_to_a_table(run: Path, file: Path, ending: str, delimiter: str) 
         rows = list(csv.DictReader(written, delimiter=delimiter))
     assert [(r["query"], r["rank"]) for r in rows] == [(str(q), str(k)) for q in (1, 2, 3) for k in (1, 2)]
     assert [rows[0][name] for name in ("head", "relation", "tail", "known")] == ["France", "borders", "?", "new"]
-    assert 0 < float(rows[0]["probability"]) <= 1
+    expected = predict(load_run(run), head="France", relation="borders", k=2, only_new=True)
+    assert [row["answer"] for row in rows[:2]] == [a.name for a in expected]
+    assert [float(row["probability"]) for row in rows[:2]] == pytest.approx([a.probability for a in expected], rel=1e-3)
     assert tuple(rows[0]) == COLUMNS
     assert "--force" in relwalk(*arguments, status=1).stderr
     assert json.loads(relwalk(*arguments, "--force", "--json").stdout) == {"out": str(out), "queries": 3}

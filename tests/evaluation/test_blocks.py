@@ -13,10 +13,11 @@ from torch import nn
 
 from relwalk.errors import RelWalkError
 from relwalk.evaluation import ranking, scores
-from relwalk.evaluation.questions import Questions
+from relwalk.evaluation.questions import DistinctQuestions
 from relwalk.evaluation.ranking import rank
 from relwalk.graph.graph import Graph
-from relwalk.models.base import ProductScorer, Queries
+from relwalk.models.base import ProductScorer
+from relwalk.models.tables import EntityTable, with_constant
 from tests.conftest import make_graph
 from tests.evaluation.test_ranking import ranks, slow_ranks
 
@@ -26,26 +27,28 @@ ENTITIES, RELATIONS = 9, 3
 class Whole(ProductScorer):
     """DistMult of small whole numbers, with a bias: sums are exact in any order, and many are equal."""
 
-    def __init__(self, seed: int, entities: int = ENTITIES, own_bias: bool = False) -> None:
+    def __init__(self, seed: int, entities: int = ENTITIES, by_relation: bool = False) -> None:
         super().__init__(entities, RELATIONS, 3)
         draw = torch.Generator().manual_seed(seed)
-        self.entity = nn.Parameter(torch.randint(-1, 2, (entities, 3), generator=draw).float())
+        self.entity = EntityTable(torch.randint(-1, 2, (entities, 3), generator=draw).float())
         self.relation = nn.Parameter(torch.randint(-1, 3, (RELATIONS, 3), generator=draw).float())
-        self.own_bias = own_bias
+        self.keys_by_relation = by_relation
 
     def score(self, heads, relations, tails):
-        h, t = self.vectors(heads), self.vectors(tails)
+        h, t = self.entity(heads), self.entity(tails)
         return (h * self.relation[relations] * t).sum(-1) + self._bias(h) + self._bias(t)
 
-    def tail_queries(self, heads, relations):
-        return self._queries(self.vectors(heads), relations)
+    def queries(self, side, given, relations):
+        x = self.entity(given)
+        return with_constant(x if self.keys_by_relation else x * self.relation[relations], 1.0)
 
-    def head_queries(self, relations, tails):
-        return self._queries(self.vectors(tails), relations)
+    def keys(self, side, entities=None, relations=None):
+        e = self.entity(entities)
+        weighed = e if relations is None else e * self.relation[relations]
+        return torch.cat([weighed, self._bias(e).unsqueeze(-1)], -1)
 
-    def _queries(self, x, relations):
-        bias = (lambda e: self._bias(e).expand(len(x), -1)) if self.own_bias else self._bias
-        return Queries(x * self.relation[relations], bias, self._bias(x), self.own_bias)
+    def offsets(self, side, given, relations):
+        return self._bias(self.entity(given))
 
     @staticmethod
     def _bias(e):
@@ -77,12 +80,14 @@ triples = st.lists(
     block=st.sampled_from([None, 1, 20, 100]),
     chunk=st.sampled_from([1, 5, 1 << 14]),
     tile=st.sampled_from([32, 64, 1 << 18]),  # at least one row of any block
-    own_bias=st.booleans(),
+    by_relation=st.booleans(),
     seed=st.integers(0, 99),
 )
-def test_products_agree_with_a_slow_reference(train, test, filtered, rule, block, chunk, tile, own_bias, seed) -> None:
+def test_products_agree_with_a_slow_reference(
+    train, test, filtered, rule, block, chunk, tile, by_relation, seed
+) -> None:
     graph = make_graph(train, [], test, entities=ENTITIES, relations=RELATIONS)
-    model = Whole(seed, own_bias=own_bias)
+    model = Whole(seed, by_relation=by_relation)
     with patch.object(ranking, "CHUNK", chunk), patch.object(scores, "TILE", tile):
         found = rank(model, graph, "test", filtered=filtered, candidates=rule, block=block)
     for side in ("head", "tail"):
@@ -113,10 +118,10 @@ def test_cuts_and_threads_change_nothing(rule: str) -> None:
 def test_a_question_is_scored_once(five: Graph) -> None:
     """Three triples that ask (a, likes, ?) make one column of scores."""
     graph = make_graph([(0, 0, 1)], [], [(0, 0, 1), (0, 0, 2), (0, 0, 3), (0, 0, 3)])
-    questions = Questions.of(graph.test, "tail")
+    questions = DistinctQuestions.from_triples(graph.test, "tail")
     assert (questions.given.tolist(), questions.relation.tolist()) == ([0], [0])
     assert questions.asked_by(np.array([0])).rounds.tolist() == [1, 1, 1, 1]
-    assert len(Questions.of(graph.test, "head")) == 3
+    assert len(DistinctQuestions.from_triples(graph.test, "head")) == 3
     assert all(len(rank(Whole(0, 5), graph, "test").ranks[side].optimistic) == 4 for side in ("head", "tail"))
 
 
@@ -126,7 +131,7 @@ def test_weights_that_make_no_numbers_are_refused(five: Graph, value: float) -> 
     model = Whole(0, entities=5)
     with torch.no_grad():
         model.relation.copy_(torch.tensor([[value, -value, 1.0]]).expand(3, 3))
-        model.entity.copy_(torch.full((5, 3), 4.0))
+        model.entity.weight.copy_(torch.full((5, 3), 4.0))
     with pytest.raises(RelWalkError, match="not numbers"):
         rank(model, five, "test")
 
@@ -136,6 +141,6 @@ def test_large_scores_that_are_numbers_are_ranked(five: Graph) -> None:
     model = Whole(0, entities=5)
     with torch.no_grad():
         model.relation.copy_(torch.tensor([[1e38, 0.0, 0.0]]).expand(3, 3))
-        model.entity.copy_(torch.tensor([[1.0, 0, 0], [1, 0, 0], [0, 0, 0], [-1, 0, 0], [1.5, 0, 0]]))
+        model.entity.weight.copy_(torch.tensor([[1.0, 0, 0], [1, 0, 0], [0, 0, 0], [-1, 0, 0], [1.5, 0, 0]]))
     found = rank(model, five, "test", filtered=False)
     assert ranks(found, "tail")[0] == (5, 5, 5)  # (a likes d): -1e38, below all others

@@ -84,8 +84,7 @@ class Oracle(Scorer):
         triples = zip(heads.tolist(), relations.tolist(), tails.tolist(), strict=True)
         return torch.tensor([(t in self.known) + 10.0 * t[1] for t in triples])
 
-    def score_tails(self, heads, relations, candidates=None): ...
-    def score_heads(self, relations, tails, candidates=None): ...
+    def score_candidates(self, side, given, relations, candidates=None): ...
 
 
 def test_an_oracle_is_right_and_the_baseline_is_not(world: Graph) -> None:

@@ -27,12 +27,8 @@ class Table(Scorer):
     def score(self, heads, relations, tails):
         return self.tails[heads, relations, tails]
 
-    def score_tails(self, heads, relations, candidates=None):
-        scores = self.tails[heads, relations]
-        return scores if candidates is None else scores[:, candidates]
-
-    def score_heads(self, relations, tails, candidates=None):
-        scores = self.heads[:, relations, tails].T
+    def score_candidates(self, side, given, relations, candidates=None):
+        scores = self.tails[given, relations] if side == "tail" else self.heads[:, relations, given].T
         return scores if candidates is None else scores[:, candidates]
 
 
@@ -100,8 +96,9 @@ def test_the_dictionary_is_nested_side_then_rule(five: Graph) -> None:
 @pytest.mark.parametrize("candidates", ["all", "argument", "argument-train"])
 def test_a_constant_scorer_lands_mid_field(candidates: str, world: Graph) -> None:
     constant = Table(np.zeros((1, 1, 1)))
-    constant.score_tails = lambda h, r, c=None: torch.zeros(len(h), len(world.entities) if c is None else len(c))
-    constant.score_heads = lambda r, t, c=None: torch.zeros(len(t), len(world.entities) if c is None else len(c))
+    constant.score_candidates = lambda side, given, r, c=None: torch.zeros(
+        len(given), len(world.entities) if c is None else len(c)
+    )
     found = rank(constant, world, "valid", candidates=candidates)
     assert found.metrics("both", "realistic").amri == pytest.approx(0, abs=1e-9)
     assert found.metrics("both", "optimistic").mrr == 1
@@ -183,7 +180,7 @@ def test_products_rank_as_scores_do(world: Graph, options: dict, candidates: str
     """The fast way (one product into reused memory) against the plain way, through the model's own scores."""
     model = build_model("relwalk", len(world.entities), len(world.relations), 8, seed=0, options=options)
     plain = Table(np.zeros((1, 1, 1)))
-    plain.score_tails, plain.score_heads = model.score_tails, model.score_heads
+    plain.score_candidates = model.score_candidates
     fast = rank(model, world, "test", candidates=candidates, block=100_000)
     slow = rank(plain, world, "test", candidates=candidates)
     for side in ("head", "tail"):

@@ -11,7 +11,7 @@ import pytest
 from relwalk.errors import UnknownChoice
 from relwalk.graph import datasets
 from relwalk.graph.datasets import DATASETS, locate, status
-from relwalk.graph.download import Progress, RemoteFile, digest
+from relwalk.graph.download import OnDownload, RemoteFile, digest
 
 BENCHMARKS = ("wn18rr", "fb15k-237", "fb13")
 
@@ -29,7 +29,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Stands for the network: notes what would have been downloaded."""
     calls: list[Path] = []
 
-    def fetch(_files: Mapping[str, RemoteFile], into: Path, _progress: Progress | None = None) -> None:
+    def fetch(_files: Mapping[str, RemoteFile], into: Path, _progress: OnDownload | None = None) -> None:
         calls.append(into)
 
     monkeypatch.setattr(datasets, "fetch", fetch)

@@ -12,8 +12,9 @@ import zstandard
 from relwalk.errors import BadLine, GraphError
 from relwalk.graph.answers import SIDES
 from relwalk.graph.formats import FORMATS
-from relwalk.graph.formats.base import Journal
+from relwalk.graph.formats.base import Journal, Options
 from relwalk.graph.formats.named import TRIPLES
+from relwalk.graph.formats.source import Source
 from relwalk.graph.formats.table import _fast, read_table
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
@@ -162,7 +163,6 @@ ODD_NAMES = [
     " a ",
     "a\u2028b",
     "a\x85b",
-    "\x00",
     "é,;|",
 ]
 ODD_NAMES += ["a\rb", "\x1a", "\x0b", "x" * 300_000, "\ufeffa"]
@@ -199,7 +199,7 @@ def test_line_ends_and_blank_lines(case: str, name: str, tmp_path: Path) -> None
 
 def test_blank_lines_do_not_cost_the_fast_reading(tmp_path: Path) -> None:
     put(tmp_path, {"g": "a\tr\tb\n\nc\tr\td\n\n"})
-    fast = _fast(tmp_path / "g", TRIPLES)
+    fast = _fast(Source(tmp_path / "g"), TRIPLES)
     assert fast is not None and fast.rows() == TWICE
 
 
@@ -238,7 +238,7 @@ BAD_FILES: dict[str, tuple[str, int, dict[str, str | bytes]]] = {
     "csv quote": ("g.csv", 2, {"g.csv": 'a,r,"b"\na,"r"x,b\n'}),
     "csv lines in quotes": ("g.csv", 3, {"g.csv": 'a,r,"b\nb"\na,r\n'}),
     "csv utf-8": ("g.csv", 2, {"g.csv": b'a,r,"b"\n\xff,r,b\n'}),
-    "csv columns": ("g.csv", 1, {"g.csv": "a,r,b,c\n"}),
+    "csv columns": ("g.csv", 1, {"g.csv": "a,r\n"}),
     "tsv.gz": ("g.tsv.gz", 2, {"g.tsv.gz": gzip.compress(b"a\tr\tb\na\n")}),
     "tsv.zst utf-8": ("g.tsv.zst", 3, {"g.tsv.zst": zstandard.compress(b"a\tr\tb\n\n\xff\tr\tb\n")}),
     "nt": ("g.nt", 2, {"g.nt": NT + "<x:a> x <x:b> .\n"}),
@@ -264,7 +264,7 @@ def test_a_bad_line_is_named_or_skipped_and_noted(case: str, tmp_path: Path) -> 
         try:
             assert noted(read_graph(path, on_bad_line="skip"), f"{name}: skipped 1 bad line at line {line}: found")
         except GraphError as error:  # nothing but bad lines
-            assert "no good one" in str(error)
+            assert "no good line" in str(error)
 
 
 def test_skipped_lines_are_counted_and_the_first_is_told(tmp_path: Path) -> None:
@@ -339,5 +339,5 @@ def test_a_path_with_wildcards_is_one_path(tmp_path: Path) -> None:
 def test_the_careful_reading_takes_more_than_one_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("relwalk.graph.formats.table.CHUNK", 2)
     put(tmp_path, {"g.tsv": "".join(f"{n}\tr\t{n}\n" for n in range(5)) + "bad\n"})
-    frame = read_table(tmp_path / "g.tsv", TRIPLES, Journal("skip"))
+    frame = read_table(Source(tmp_path / "g.tsv"), TRIPLES, Journal(Options(on_bad_line="skip")))
     assert frame["head"].to_list() == list("01234")

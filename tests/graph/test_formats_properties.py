@@ -11,17 +11,28 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from relwalk.errors import RelWalkError
+from relwalk.errors import GraphError, RelWalkError
 from relwalk.graph.formats.base import Journal
 from relwalk.graph.formats.columns import Ids, Ignored, KnownNames, Labels, Names
 from relwalk.graph.formats.named import TRIPLES
 from relwalk.graph.formats.openke import NAME_AND_ID
+from relwalk.graph.formats.source import Source
 from relwalk.graph.formats.table import Table, _careful, _fast
 from relwalk.graph.read import read_graph
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 MARKS = [b"a", b"\t", b"\t", b"\n", b"\n", b"\r\n", b"\r", b" ", b'"', b",", b"0", b"1", b"-1", b"+", b"\xff", b"\0"]
-MARKS += [b"\xef\xbb\xbf", b"<x:a> ", b". ", b"a\tr\tb\n", b"0\t1\t0\n", b"a,r,b\n", "\u2028".encode()]
+MARKS += [
+    b"\xef\xbb\xbf",
+    b"<x:a> ",
+    b". ",
+    b"a\tr\tb\n",
+    b"0\t1\t0\n",
+    b"a,r,b\n",
+    b"from_node\tedge\tto_node\t1\n",
+    b"head,",
+    "\u2028".encode(),
+]
 pieces = st.lists(st.sampled_from(MARKS), max_size=14).map(b"".join)
 IDS = (Ids("head", 2), Ids("tail", 2), Ids("relation", 1))
 TABLES = {
@@ -44,9 +55,12 @@ def test_the_fast_reading_agrees_with_the_careful_one(name: str, tmp_path: Path,
     table = replace(TABLES[name], header=header)
     path = tmp_path / "file"
     path.write_bytes(data)
-    fast = _fast(path, table)
+    try:
+        fast = _fast(Source(path), table)
+    except GraphError:  # UTF-16 or the like
+        return
     if fast is not None:
-        assert fast.rows() == _careful(path, table, Journal("error")).rows()
+        assert fast.rows() == _careful(Source(path), table, Journal()).rows()
 
 
 PLAIN = dict.fromkeys(("train.txt", "valid.txt", "test.txt", "labels.tsv"), b"")
@@ -68,6 +82,8 @@ TARGETS = [(files, name) for files in FOLDERS for name in files] + [({}, name) f
     data=pieces | st.binary(max_size=40),
     pack=st.booleans(),
     on_bad_line=st.sampled_from(["error", "skip"]),
+    header=st.sampled_from([None, True, False]),
+    columns=st.sampled_from([None, "head,relation,tail", "_,tail,relation,head,_"]),
 )
 def test_arbitrary_bytes_give_a_graph_or_a_relwalk_error(
     tmp_path_factory: pytest.TempPathFactory,
@@ -75,6 +91,8 @@ def test_arbitrary_bytes_give_a_graph_or_a_relwalk_error(
     data: bytes,
     pack: bool,
     on_bad_line: str,
+    header: bool | None,
+    columns: str | None,
 ) -> None:
     files, name = target
     if pack and name.endswith(".gz"):
@@ -85,6 +103,7 @@ def test_arbitrary_bytes_give_a_graph_or_a_relwalk_error(
     for file, content in (files | {name: data}).items():
         (folder / file).write_bytes(content)
     try:
-        assert len(read_graph(folder if files else folder / name, on_bad_line=on_bad_line).train) > 0  # type: ignore[arg-type]
+        source = folder if files else folder / name
+        assert len(read_graph(source, on_bad_line=on_bad_line, header=header, columns=columns).train) > 0  # type: ignore[arg-type]
     except RelWalkError as error:
         assert str(error)

@@ -1,4 +1,4 @@
-"""Lists and Answers against dictionaries of sets."""
+"""Lists and KnownAnswers against dictionaries of sets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relwalk.graph.answers import SIDES, Answers, Side, arguments
+from relwalk.graph.answers import SIDES, KnownAnswers, Side, arguments
 from relwalk.graph.lists import Ints, Lists
 
 ENTITIES, RELATIONS = 6, 3
@@ -82,10 +82,10 @@ def test_large_keys_and_values_do_not_overflow() -> None:
 
 @given(triples_of_6, st.sampled_from(SIDES))
 def test_answers_are_those_of_a_dictionary(triples: list[Triple], side: Side) -> None:
-    answers = Answers.of(array(triples), side, RELATIONS)
+    answers = KnownAnswers.from_triples(array(triples), side, RELATIONS)
     queries = [(entity, relation) for entity in range(ENTITIES) for relation in range(RELATIONS)]
     entities, relations = np.array(queries).T
-    lists = answers.to(entities, relations)
+    lists = answers.lookup(entities, relations)
     assert [lists[place].tolist() for place in range(len(queries))] == [
         known(triples, side, *query) for query in queries
     ]
@@ -93,7 +93,7 @@ def test_answers_are_those_of_a_dictionary(triples: list[Triple], side: Side) ->
 
 @given(triples_of_6, st.sampled_from(SIDES))
 def test_a_query_without_an_answer_has_no_row(triples: list[Triple], side: Side) -> None:
-    answers = Answers.of(array(triples), side, RELATIONS)
+    answers = KnownAnswers.from_triples(array(triples), side, RELATIONS)
     for entity in range(ENTITIES):
         for relation in range(RELATIONS):
             (row,) = answers.rows(np.array([entity]), np.array([relation])).tolist()

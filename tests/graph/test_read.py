@@ -13,6 +13,7 @@ from relwalk.errors import GraphError, RelWalkError, UnknownChoice
 from relwalk.graph import read
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
+from relwalk.graph.whole import distinct_triples
 
 ROWS = [("a", "r", "b"), ("b", "r", "c"), ("007", "s", "NA")]
 
@@ -178,4 +179,62 @@ def test_parts_that_are_given_are_not_split() -> None:
 @pytest.mark.parametrize("sizes", [(5, 2), (2**31 - 1, 2**31 - 1)])
 def test_distinct_triples_with_small_and_with_huge_vocabularies(sizes: tuple[int, int]) -> None:
     triples = np.array([[4, 1, 0], [0, 0, 4], [4, 1, 0], [0, 1, 4]], np.int32)
-    assert read._distinct(triples, *sizes).tolist() == [[4, 1, 0], [0, 0, 4], [0, 1, 4]]
+    assert distinct_triples(triples, *sizes).tolist() == [[4, 1, 0], [0, 0, 4], [0, 1, 4]]
+
+
+@pytest.mark.parametrize("given", [{"valid": 0.2}, {"test": 0.1}, {"seed": 0}])
+def test_a_split_that_is_asked_of_a_graph_with_its_own_is_refused(given: dict, tmp_path: Path) -> None:
+    for source in ("world", {"train": ROWS}, folder(tmp_path / "g")):
+        with pytest.raises(GraphError, match=r"split of its own.*one file"):
+            read_graph(source, **given)
+
+
+@pytest.mark.parametrize("given", [{"valid": 2}, {"test": -0.1}, {"valid": 0.95}, {"valid": float("nan")}])
+@pytest.mark.parametrize("source", ["world", ROWS])
+def test_shares_are_checked_always(source: object, given: dict) -> None:
+    with pytest.raises(GraphError, match="sum to less than 1"):
+        read_graph(source, **given)
+
+
+@pytest.mark.parametrize("source", ["world", ROWS])
+def test_a_seed_is_checked_always(source: object) -> None:
+    with pytest.raises(RelWalkError, match="--split-seed"):
+        read_graph(source, seed=-1)
+
+
+def warnings(graph: Graph) -> list[str]:
+    return [note for note in graph.notes if note.startswith("warning: ")]
+
+
+def test_what_could_not_be_held_out_is_told_with_its_reason_and_cure() -> None:
+    dense = [(f"e{n}", "dense", f"e{m}") for n in range(15) for m in range(15)]
+    rare = [(f"e{n}", f"rare {n}", "e0") for n in range(9)]
+    single = [("e1", "single", f"only {n}") for n in range(30)]
+    graph = read_graph([*dense, *rare, *single])
+    told = "\n".join(warnings(graph))
+    assert "nothing of 9 relations with too few triples" in told and "and 4 more" in told and "--valid" in told
+    assert "nothing of 1 relation with triples that train needs" in told and "'single'" in told
+    assert "held out 44 of the 52 triples asked for" in "\n".join(graph.notes)
+    assert all("train.txt, valid.txt and test.txt" in note for note in warnings(graph))
+    assert warnings(read_graph(dense)) == []
+
+
+def test_a_part_that_gets_nothing_is_a_warning() -> None:
+    chain = [(f"a{n}", "r", f"b{n}") for n in range(40)]
+    for rows, reason in ((chain, "train needs every triple"), (ROWS, "is not even one")):
+        told = warnings(read_graph(rows))
+        assert [note.split(":")[1].split()[0] for note in told] == ["valid", "test"]
+        assert all(reason in note for note in told)
+    assert warnings(read_graph(chain, valid=0, test=0)) == []
+
+
+def test_a_relation_in_only_one_part_is_told() -> None:
+    dense = [(f"e{n}", "dense", f"e{m}") for n in range(15) for m in range(15)]
+    few = [("e0", "few", f"e{n}") for n in range(6)]  # a share of 0.3 is not quite two: one part gets nothing
+    held = [read_graph([*dense, *few], valid=0.1, test=0.1, seed=seed) for seed in range(8)]
+    for graph in held:
+        relation = graph.relations.id("few")
+        for part in ("valid", "test"):
+            missing = not (graph.split(part)[:, 1] == relation).any()  # type: ignore[arg-type]
+            named = [note for note in warnings(graph) if "'few'" in note and part in note.split(" has nothing")[0]]
+            assert bool(named) == missing

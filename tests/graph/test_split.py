@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relwalk.errors import GraphError
+from relwalk.errors import GraphError, RelWalkError
 from relwalk.graph.lists import Ints
 from relwalk.graph.split import split_triples
 
@@ -109,3 +110,104 @@ def test_shares_of_zero_hold_nothing_out() -> None:
 def test_impossible_shares_are_refused(valid: float, test: float) -> None:
     with pytest.raises(GraphError, match="sum to less than 1"):
         split_triples(dense(), valid=valid, test=test, seed=0)
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(RelWalkError, match="--split-seed"):
+        split_triples(dense(), valid=0.1, test=0.1, seed=-1)
+
+
+# Fairness, over many seeds. Relation 0 is `has city`, 1 `capital of`, whose heads are head of nothing else, 2 `near`.
+
+SEEDS = 150
+CITIES, COUNTRIES = 120, 12
+
+
+def towns() -> Ints:
+    random = np.random.default_rng(5)
+    has_city = [(CITIES + city % COUNTRIES, 0, city) for city in range(CITIES)]
+    capital_of = [(city, 1, CITIES + city) for city in range(COUNTRIES)]
+    popular = (CITIES * random.random((400, 2)) ** 3).astype(int)  # a few cities are near to many
+    near = {(int(a), 2, int(b)) for a, b in popular if a >= COUNTRIES}
+    return array([*has_city, *capital_of, *sorted(near)])
+
+
+def first_come(triples: Ints, *, valid: float, test: float, seed: int) -> tuple[Ints, Ints, Ints]:
+    """How it was: the first row of each name in each place stays in train, valid takes the first of the others."""
+    shuffled = triples[np.random.default_rng(seed).permutation(len(triples))]
+    keep = np.zeros(len(shuffled), bool)
+    for column in range(3):
+        keep[np.unique(shuffled[:, column], return_index=True)[1]] = True
+    spare = np.flatnonzero(~keep)
+    counts = round(valid * len(triples)), round(test * len(triples))
+    held = np.split(spare, [counts[0], sum(counts)])
+    in_train = np.ones(len(shuffled), bool)
+    in_train[np.concatenate(held[:2])] = False
+    return shuffled[in_train], shuffled[held[0]], shuffled[held[1]]
+
+
+def differences(split: Callable[..., tuple[Ints, Ints, Ints]], share: float = 0.1) -> dict[str, float]:
+    """How far valid is from test, in standard errors over the seeds: rows of each relation, and the mean degree."""
+    whole = towns()
+    degree = np.bincount(whole[:, [0, 2]].ravel())
+    rows = []
+    for seed in range(SEEDS):
+        _, valid, test = split(whole, valid=share, test=share, seed=seed)
+        by_relation = [np.bincount(part[:, 1], minlength=3) for part in (valid, test)]
+        means = [np.log(degree[part[:, [0, 2]]]).mean() for part in (valid, test)]
+        rows.append([*(by_relation[0] - by_relation[1]), means[0] - means[1]])
+    found = np.array(rows)
+    errors = found.std(axis=0) / SEEDS**0.5
+    return dict(
+        zip(("has_city", "capital_of", "near", "degree"), found.mean(axis=0) / np.maximum(errors, 1e-9), strict=True)
+    )
+
+
+def test_valid_and_test_are_alike() -> None:
+    found = differences(split_triples)
+    assert all(abs(difference) < 4 for difference in found.values()), found
+
+
+def test_the_comparison_would_find_the_old_way_unfair() -> None:
+    assert abs(differences(first_come)["degree"]) > 8
+
+
+def held_capitals(split: Callable[..., tuple[Ints, Ints, Ints]]) -> int:
+    parts = (split(towns(), valid=0.1, test=0.1, seed=seed) for seed in range(20))
+    return sum(int((part[:, 1] == 1).sum()) for _, *held in parts for part in held)
+
+
+def test_a_relation_whose_heads_are_head_once_is_held_out() -> None:
+    assert held_capitals(first_come) == 0
+    assert 20 <= held_capitals(split_triples) <= 2 * 20 * 0.2 * COUNTRIES
+
+
+def test_each_relation_is_held_out_in_proportion_where_it_can_be() -> None:
+    random = np.random.default_rng(0)
+    sizes = np.array([3000, 905, 333, 47, 3])
+    whole = np.concatenate(
+        [
+            np.column_stack([random.integers(0, 40, n), np.full(n, r), random.integers(0, 40, n)])
+            for r, n in enumerate(sizes)
+        ]
+    ).astype(np.int32)
+    counts = np.zeros((40, 2, len(sizes)))
+    for seed in range(len(counts)):
+        _, valid, test = split_triples(whole, valid=0.1, test=0.2, seed=seed)
+        assert (len(valid), len(test)) == (round(0.1 * len(whole)), round(0.2 * len(whole)))
+        counts[seed] = [np.bincount(part[:, 1], minlength=len(sizes)) for part in (valid, test)]
+    wanted = np.array([[0.1], [0.2]]) * sizes
+    assert (np.abs(counts - wanted) < 2).all()  # a whole number next to it, rounded twice
+    assert (np.abs(counts.mean(axis=0) - wanted) < 0.5).all()  # and up or down by chance, not by the order of relations
+
+
+def test_what_is_held_out_comes_in_no_order() -> None:
+    """A validation that takes the first rows of valid must not take the best-connected ones."""
+    whole = towns()
+    degree = np.log(np.bincount(whole[:, [0, 2]].ravel()))
+    halves = []
+    for seed in range(SEEDS):
+        valid = split_triples(whole, valid=0.2, test=0.1, seed=seed)[1]
+        means = degree[valid[:, [0, 2]]].mean(axis=1)
+        halves.append(means[: len(means) // 2].mean() - means[len(means) // 2 :].mean())
+    assert abs(np.mean(halves)) < 4 * np.std(halves) / SEEDS**0.5

@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relwalk.graph import overlap
-from relwalk.graph import report as report_module
+from relwalk.graph import description, overlap
 from relwalk.graph.cardinality import cardinalities, distinct
 from relwalk.graph.graph import SPLITS, Graph
 from relwalk.graph.lists import Ints
@@ -25,8 +24,8 @@ from relwalk.graph.statistics import (
     Leakage,
     Packing,
     PairTable,
+    RelationDescription,
     RelationPair,
-    RelationReport,
     describe,
     relation_pairs,
 )
@@ -90,12 +89,12 @@ def test_unseen_and_isolated_names(five: Graph) -> None:
 
 def test_each_relation(five: Graph) -> None:
     assert describe(five).relation_reports == (
-        RelationReport("likes", 4, 2, 3, "N-N", 1.5, 1.5, 2, 2, 3 / 6),  # ab ba dd of ab ac bc ae dd ba
-        RelationReport("liked_by", 3, 0, 1, "N-N", 1.5, 1.5, 2, 2, 2 / 4),  # ca ac of ba ca cb ac
-        RelationReport("adores", 3, 0, 0, "N-N", 1.5, 1.5, 2, 2, 0.0),
-        RelationReport("knows", 3, 0, 1, "1-1", 1.0, 1.0, 3, 3, 3 / 4),  # ab ba dd of ab ba dd cd
-        RelationReport("later", 0, 0, 3, "1-N", 2.0, 1.0, 1, 2, 0.0),  # classed from test
-        RelationReport("unused", 0, 0, 0, "1-1", 0.0, 0.0, 0, 0, 0.0),
+        RelationDescription("likes", 4, 2, 3, "N-N", 1.5, 1.5, 2, 2, 3 / 6),  # ab ba dd of ab ac bc ae dd ba
+        RelationDescription("liked_by", 3, 0, 1, "N-N", 1.5, 1.5, 2, 2, 2 / 4),  # ca ac of ba ca cb ac
+        RelationDescription("adores", 3, 0, 0, "N-N", 1.5, 1.5, 2, 2, 0.0),
+        RelationDescription("knows", 3, 0, 1, "1-1", 1.0, 1.0, 3, 3, 3 / 4),  # ab ba dd of ab ba dd cd
+        RelationDescription("later", 0, 0, 3, "1-N", 2.0, 1.0, 1, 2, 0.0),  # classed from test
+        RelationDescription("unused", 0, 0, 0, "1-1", 0.0, 0.0, 0, 0, 0.0),
     )
     assert describe(five).classes == {"1-1": 2, "1-N": 1, "N-1": 0, "N-N": 3}
 
@@ -205,7 +204,7 @@ def test_crowded_pairs_are_left_out_and_said_so(monkeypatch: pytest.MonkeyPatch)
     assert describe(graph).crowded_pairs == 0
     assert len(describe(graph).inverse_relations) == 2
     monkeypatch.setattr(overlap, "CROWD", 3)
-    monkeypatch.setattr(report_module, "CROWD", 3)
+    monkeypatch.setattr(description, "CROWD", 3)
     report = describe(graph)
     assert report.crowded_pairs == 1
     assert report.inverse_relations == ()  # 2 / 3 are left
@@ -258,7 +257,7 @@ def as_counts(table: PairTable) -> dict[tuple[int, int], int]:
 
 @given(graphs, st.booleans(), st.sampled_from([1, 7, 1 << 20]))
 def test_relation_pairs_are_those_of_sets(graph: Graph, with_table: bool, block: int) -> None:
-    packing = Packing.with_table(graph) if with_table else Packing.of(graph)
+    packing = Packing.with_table(graph) if with_table else Packing.from_graph(graph)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(overlap, "BLOCK", block)
         found = relation_pairs(distinct(packing.keys(graph.train)), packing)
@@ -274,7 +273,7 @@ def test_leakage_is_that_of_sets(graph: Graph) -> None:
 
 @given(graphs)
 def test_packing_with_and_without_a_table_agree(graph: Graph) -> None:
-    for packing in (Packing.of(graph), Packing.with_table(graph)):
+    for packing in (Packing.from_graph(graph), Packing.with_table(graph)):
         keys = packing.keys(graph.triples)
         turned = packing.keys(np.ascontiguousarray(graph.triples[:, ::-1]))
         assert len(distinct(keys)) == len(set(rows(graph.triples)))
@@ -284,7 +283,7 @@ def test_packing_with_and_without_a_table_agree(graph: Graph) -> None:
 
 def test_keys_that_would_overflow_get_a_table(five: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = describe(five)
-    monkeypatch.setattr(Packing, "of", Packing.with_table)
+    monkeypatch.setattr(Packing, "from_graph", Packing.with_table)
     assert describe(five) == expected
 
 

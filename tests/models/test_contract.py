@@ -1,92 +1,208 @@
-"""What every model in MODELS promises."""
+"""What every model in MODELS promises, and that a model which breaks a promise is found out."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import nn
 
-from relwalk.errors import UnknownChoice
-from relwalk.models import MODELS, Scorer, build_model
-from relwalk.models.orthogonal import nearest_orthogonal
-
-ENTITIES, RELATIONS, DIM, BATCH = 23, 5, 6, 11
-VARIANTS = [(name, {}) for name in MODELS] + [("relwalk", {"orthogonality": "soft"})]
-
-
-@pytest.fixture(params=VARIANTS, ids=lambda v: "-".join([v[0], *map(str, v[1].values())]))
-def model(request: pytest.FixtureRequest) -> Scorer:
-    name, options = request.param
-    model = build_model(name, ENTITIES, RELATIONS, DIM, seed=3, options=options)
-    with torch.no_grad():  # away from a start that could hide a mistake
-        for weights in model.parameters():
-            weights.add_(0.3 * torch.randn(weights.shape, generator=torch.Generator().manual_seed(4)))
-        for weights in model.orthogonal():
-            weights.copy_(nearest_orthogonal(weights))
-    return model
+from relwalk.errors import RelWalkError, UnknownChoice
+from relwalk.experiment import train
+from relwalk.graph.graph import Graph
+from relwalk.models import MODELS, ProductScorer, Scorer, build_model
+from relwalk.models.relation_matmul import project
+from relwalk.models.tables import Dropout, EntityTable, with_constant
+from relwalk.testing import ContractBroken, check_model
 
 
-@pytest.fixture
-def triples() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    generator = torch.Generator().manual_seed(5)
-    return tuple(torch.randint(0, size, (BATCH,), generator=generator) for size in (ENTITIES, RELATIONS, ENTITIES))
+class TwoTables(ProductScorer):
+    """CP with a bias: an entity is one vector as head and another as tail, and has a bias of its own for each."""
+
+    keys_by_side = True
+
+    def __init__(self, entities, relations, dim, *, generator):
+        super().__init__(entities, relations, dim)
+        self.head, self.tail = (EntityTable(torch.randn(entities, dim, generator=generator)) for _ in range(2))
+        self.head_bias, self.tail_bias = (EntityTable(torch.randn(entities, 1, generator=generator)) for _ in range(2))
+        self.relation = nn.Parameter(torch.randn(relations, dim, generator=generator))
+        self.entity_dropout = Dropout()
+
+    def score(self, heads, relations, tails):
+        products = self.head(heads) * F.embedding(relations, self.relation) * self.tail(tails)
+        return products.sum(-1) + self.head_bias(heads)[:, 0] + self.tail_bias(tails)[:, 0]
+
+    def queries(self, side, given, relations):
+        x = self.entity_dropout((self.head if side == "tail" else self.tail)(given))
+        return with_constant(x * F.embedding(relations, self.relation), 1.0)
+
+    def keys(self, side, entities=None, relations=None):
+        table, bias = (self.tail, self.tail_bias) if side == "tail" else (self.head, self.head_bias)
+        return torch.cat([table(entities), bias(entities)], -1)
+
+    def offsets(self, side, given, relations):
+        return (self.head_bias if side == "tail" else self.tail_bias)(given)[:, 0]
 
 
-def test_the_ways_to_score_agree(model: Scorer, triples) -> None:
-    h, r, t = triples
-    expected = model.score(h, r, t)
-    rows = torch.arange(BATCH)
-    for found in (
-        model.score_tails(h, r)[rows, t],
-        model.score_heads(r, t)[rows, h],
-        model.score_relations(h, t)[rows, r],
-    ):
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+class ByRelation(ProductScorer):
+    """Keys that depend on the relation: entities are turned by its matrix before they meet, as in TransR."""
+
+    keys_by_relation = True
+
+    def __init__(self, entities, relations, dim, *, generator):
+        super().__init__(entities, relations, dim)
+        self.entity = EntityTable(torch.randn(entities, dim, generator=generator))
+        self.matrix = nn.Parameter(torch.randn(relations, dim, dim, generator=generator) / dim**0.5)
+        self.weight = nn.Parameter(torch.ones(relations))
+
+    def score(self, heads, relations, tails):
+        h, t = (project(self.entity(x), self.matrix, relations) for x in (heads, tails))
+        return self.weight[relations] * (h * t).sum(-1)
+
+    def queries(self, side, given, relations):
+        turned = project(self.entity(given), self.matrix, relations)
+        return self.weight[relations].unsqueeze(1) * turned
+
+    def keys(self, side, entities=None, relations=None):
+        return project(self.entity(entities), self.matrix, relations)
 
 
-def test_candidates_are_columns_of_all(model: Scorer, triples) -> None:
-    h, r, t = triples
-    shared = torch.tensor([7, 0, 22, 7])
-    own = torch.randint(0, ENTITIES, (BATCH, 4), generator=torch.Generator().manual_seed(6))
-    for score, args in ((model.score_tails, (h, r)), (model.score_heads, (r, t))):
-        every = score(*args)
-        torch.testing.assert_close(score(*args, shared), every[:, shared], rtol=1e-4, atol=1e-4)
-        torch.testing.assert_close(score(*args, own), every.gather(1, own), rtol=1e-4, atol=1e-4)
+class NoProduct(Scorer):
+    """An L1 distance: no product of queries and keys."""
+
+    def __init__(self, entities, relations, dim, *, generator):
+        super().__init__(entities, relations, dim)
+        self.entity = EntityTable(torch.randn(entities, dim, generator=generator))
+        self.relation = nn.Parameter(torch.randn(relations, dim, generator=generator))
+
+    def score(self, heads, relations, tails):
+        return -(self.entity(heads) + self.relation[relations] - self.entity(tails)).abs().sum(-1)
+
+    def score_candidates(self, side, given, relations, candidates=None):
+        sign = 1 if side == "tail" else -1
+        goal = self.entity(given) + sign * self.relation[relations]
+        return -(goal.unsqueeze(1) - self.entity(candidates)).abs().sum(-1)
 
 
-def test_the_order_of_the_batch_does_not_matter(model: Scorer, triples) -> None:
-    shuffled = torch.randperm(BATCH, generator=torch.Generator().manual_seed(7))
-    expected = model.score(*triples)[shuffled]
-    torch.testing.assert_close(model.score(*(x[shuffled] for x in triples)), expected, rtol=1e-5, atol=1e-5)
+class Normed(ProductScorer):
+    """Batch norm before the product: buffers that training moves and evaluation uses."""
+
+    def __init__(self, entities, relations, dim, *, generator):
+        super().__init__(entities, relations, dim)
+        self.entity = EntityTable(torch.randn(entities, dim, generator=generator))
+        self.relation = nn.Parameter(torch.randn(relations, dim, generator=generator))
+        self.norm = nn.BatchNorm1d(dim)
+
+    def score(self, heads, relations, tails):
+        return (self.norm(self.entity(heads) * self.relation[relations]) * self.entity(tails)).sum(-1)
+
+    def queries(self, side, given, relations):
+        return self.norm(self.entity(given) * self.relation[relations])
+
+    def keys(self, side, entities=None, relations=None):
+        return self.entity(entities)
 
 
-def test_conditionals_sum_to_one(model: Scorer, triples) -> None:
-    h, r, t = triples
-    for log_prob in (model.log_prob_tails(h, r), model.log_prob_heads(r, t), model.log_prob_relations(h, t)):
-        torch.testing.assert_close(log_prob.exp().sum(-1), torch.ones(BATCH))
+OWN = [TwoTables, ByRelation, NoProduct]
+VARIANTS = [*((name, {}) for name in MODELS), ("relwalk", {"orthogonality": "soft"}), *((own, {}) for own in OWN)]
 
 
-def test_gradients_agree_between_the_ways_to_score(model: Scorer, triples) -> None:
-    h, r, t = triples
-    by_score = torch.autograd.grad(model.score(h, r, t).sum(), list(model.parameters()))
-    by_tails = torch.autograd.grad(model.score_tails(h, r, t.unsqueeze(1)).sum(), list(model.parameters()))
-    by_heads = torch.autograd.grad(model.score_heads(r, t).gather(1, h.unsqueeze(1)).sum(), list(model.parameters()))
-    if model.__class__.__name__ == "RelWalk" and model.exact:  # exact: only tangent directions of R2 count
-        by_score, by_tails, by_heads = (_tangent(model, grads) for grads in (by_score, by_tails, by_heads))
-    for found in (by_tails, by_heads):
-        for a, b in zip(found, by_score, strict=True):
-            torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
+def name_of(variant) -> str:
+    kind, options = variant
+    return "-".join([kind if isinstance(kind, str) else kind.__name__, *map(str, options.values())])
 
 
-def _tangent(model, grads):
-    entity, R2 = grads
-    skew = model.R2.detach().mT @ R2
-    return entity, model.R2.detach() @ (skew - skew.mT) / 2
+@pytest.mark.parametrize("variant", VARIANTS, ids=name_of)
+def test_every_promise_holds(variant) -> None:
+    kind, options = variant
+    check_model(kind, options=options)
+
+
+@pytest.mark.parametrize("variant", [v for v in VARIANTS if v[0] is not NoProduct], ids=name_of)
+def test_every_promise_holds_of_reciprocal_relations(variant) -> None:
+    kind, options = variant
+    check_model(kind, options={**options, "reciprocal": True})
+
+
+def test_batch_norm_is_one_thing_in_training_and_another_in_evaluation() -> None:
+    """Its head queries are not its tail queries turned round, so only some of the promises are about it."""
+    model = build_model(Normed, 23, 5, 8, seed=0, options={})
+    h, r, t = (torch.randint(0, size, (11,), generator=torch.Generator().manual_seed(1)) for size in (23, 5, 23))
+    before = model.norm.running_mean.clone()
+    training = model.train().score_tails(h, r)
+    assert not torch.equal(model.norm.running_mean, before)
+    evaluated = model.eval().score_tails(h, r)
+    assert not torch.allclose(training, evaluated)
+    torch.testing.assert_close(evaluated[torch.arange(11), t], model.score(h, r, t))
+
+
+class WrongHeads(TwoTables):
+    """Asks for heads among the tails."""
+
+    def keys(self, side, entities=None, relations=None):
+        return super().keys("tail", entities, relations)
+
+
+class WholeTable(TwoTables):
+    """Reads rows off the whole table, so that a gradient touches every entity."""
+
+    def keys(self, side, entities=None, relations=None):
+        every = super().keys(side)
+        return every if entities is None else every[entities]
+
+
+class IdleDropout(TwoTables):
+    """Names a dropout that it does not use."""
+
+    def __init__(self, entities, relations, dim, *, generator):
+        super().__init__(entities, relations, dim, generator=generator)
+        self.query_dropout = Dropout()
+
+
+class Unused(ByRelation):
+    """A weight that no score depends on."""
+
+    def __init__(self, entities, relations, dim, *, generator):
+        super().__init__(entities, relations, dim, generator=generator)
+        self.idle = nn.Parameter(torch.ones(3))
+
+
+class NoTable(Scorer):
+    """Entities that are a plain parameter."""
+
+    def __init__(self, entities, relations, dim, *, generator):
+        super().__init__(entities, relations, dim)
+        self.entity = nn.Parameter(torch.randn(entities, relations, generator=generator))
+
+    def score(self, heads, relations, tails):
+        return self.entity[heads, relations] * self.entity[tails, relations]
+
+    def score_candidates(self, side, given, relations, candidates=None):
+        scores = self.entity[given, relations].unsqueeze(1) * self.entity[:, relations].T
+        if candidates is None:
+            return scores
+        return scores[:, candidates] if candidates.dim() == 1 else scores.gather(1, candidates)
+
+
+@pytest.mark.parametrize(
+    ("broken", "promise"),
+    [
+        (WrongHeads, "the ways to score agree"),
+        (WholeTable, "sampled keys"),
+        (IdleDropout, "evaluation is repeatable"),
+        (Unused, "reach every weight"),
+        (NoTable, "entities are in tables"),
+    ],
+)
+def test_a_broken_promise_is_named(broken, promise: str) -> None:
+    with pytest.raises(ContractBroken, match=promise):
+        check_model(broken)
 
 
 def test_the_same_seed_gives_the_same_model() -> None:
     a, b, c = (build_model("relwalk", 9, 2, 4, seed=seed, options={}) for seed in (1, 1, 2))
-    assert torch.equal(a.entity, b.entity)
-    assert not torch.equal(a.entity, c.entity)
+    assert torch.equal(a.entity.weight, b.entity.weight)
+    assert not torch.equal(a.entity.weight, c.entity.weight)
 
 
 def test_a_wrong_name_lists_the_known_ones() -> None:
@@ -94,3 +210,18 @@ def test_a_wrong_name_lists_the_known_ones() -> None:
         build_model("relwlk", 9, 2, 4, seed=0, options={})
     with pytest.raises(UnknownChoice, match="orthogonality"):
         build_model("relwalk", 9, 2, 4, seed=0, options={"orthogonalty": "soft"})
+    with pytest.raises(RelWalkError, match="subclass of"):
+        build_model(nn.Linear, 9, 2, 4, seed=0, options={})
+
+
+def test_a_trained_model_is_a_plain_module(world: Graph) -> None:
+    """After a training `loss.backward()` fills every .grad, and nothing is kept from one call to the next."""
+    run = train(world, dim=8, epochs=1, candidates_per_step=50, entity_dropout=0.2)
+    model, ids = run.model.train(), torch.arange(6)
+    assert not any(table.sparse for table in model.tables())
+    assert not any(dropout.rate for dropout in model.dropouts().values())
+    for _ in range(2):
+        model.zero_grad()
+        model.score(ids, ids, ids + 7).sum().backward()
+        assert all(weights.grad is not None for weights in model.parameters())
+        assert all(set(vars(weights)) == set() for weights in model.parameters())

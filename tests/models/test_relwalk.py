@@ -7,7 +7,7 @@ import torch
 
 from relwalk.errors import UnknownChoice
 from relwalk.models import RelWalk
-from relwalk.models.grouped import project
+from relwalk.models.relation_matmul import project
 
 
 def make(**options) -> RelWalk:
@@ -19,7 +19,7 @@ def test_the_score_is_the_papers_formula() -> None:
     with torch.no_grad():
         model.free_R1.add_(0.2 * torch.randn(3, 8, 8, generator=torch.Generator().manual_seed(1)))
     h, r, t = 5, 2, 9
-    by_hand = (model.R1[r].T @ model.entity[h] + model.R2[r].T @ model.entity[t]).square().sum()
+    by_hand = (model.R1[r].T @ model.entity.weight[h] + model.R2[r].T @ model.entity.weight[t]).square().sum()
     found = model.score(torch.tensor([h]), torch.tensor([r]), torch.tensor([t]))[0]
     torch.testing.assert_close(found, by_hand)
 
@@ -45,8 +45,8 @@ def test_log_prob_is_the_closed_form(orthogonality: str) -> None:
     c = torch.randn(4000, 8, generator=torch.Generator().manual_seed(9), dtype=torch.float64)
     c = c / c.norm(dim=1, keepdim=True)
     for i in range(2):
-        z1 = (model.entity.double() @ model.R1[r[i]].double() @ c.T).exp().sum(0).mean()
-        z2 = (model.entity.double() @ model.R2[r[i]].double() @ c.T).exp().sum(0).mean()
+        z1 = (model.entity.weight.double() @ model.R1[r[i]].double() @ c.T).exp().sum(0).mean()
+        z2 = (model.entity.weight.double() @ model.R2[r[i]].double() @ c.T).exp().sum(0).mean()
         expected = float(model.score(h, r, t)[i]) / 16 - math.log(z1) - math.log(z2)
         assert float(found[i]) == pytest.approx(expected, abs=0.01)
 

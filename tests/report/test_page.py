@@ -15,9 +15,9 @@ from relwalk.errors import UnknownName
 from relwalk.experiment import train
 from relwalk.graph.graph import Graph
 from relwalk.graph.vocabulary import Vocabulary
-from relwalk.report import make_report
 from relwalk.report.sections import SECTIONS
-from relwalk.run import Run
+from relwalk.reporting import make_report
+from relwalk.runs.run import Run
 from tests.conftest import TEST, TRAIN, VALID, make_graph
 
 VOID = {"meta", "link", "img", "input", "br", "circle", "line", "rect", "polyline"}
@@ -133,7 +133,7 @@ def test_relations_can_be_chosen_and_an_unknown_one_is_refused(learned: Run) -> 
     ],
 )
 def test_other_models_get_reasons(model: str, options: dict[str, object], reasons: int, world: Graph) -> None:
-    run = train(world, model=model, options=options, **QUICK)
+    run = train(world, model=model, **options, **QUICK)
     found = check(make_report(run, directions=20))
     # A run that was not saved keeps no history: that is one more.
     assert found.words.count("Not shown") == reasons + 1

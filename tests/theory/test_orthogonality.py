@@ -8,11 +8,11 @@ import math
 import pytest
 import torch
 
+from relwalk.evaluation.estimate import Absent
 from relwalk.models import build_model
 from relwalk.models.orthogonal import random_rotations
-from relwalk.theory.estimate import Absent
-from relwalk.theory.kinship import Kinships, kinships
 from relwalk.theory.orthogonality import Orthogonality, RelationGeometry, orthogonality
+from relwalk.theory.relation_similarity import RelationSimilarity, relation_similarity
 from tests.conftest import make_graph
 from tests.theory.models import turn, with_matrices
 
@@ -79,7 +79,7 @@ def test_rescal_has_a_spectrum_and_no_nu_and_distmult_has_neither() -> None:
     assert rescal.relations[0].nu is None and len(rescal.relations[0].M.angles) == 6
     json.dumps(rescal.as_dict(), allow_nan=False)
     assert "nu" in str(rescal)
-    for part in (orthogonality, kinships):
+    for part in (orthogonality, relation_similarity):
         distmult = part(build_model("distmult", 5, 2, 6, seed=0, options={}), graph)
         assert isinstance(distmult, Absent) and "no relation matrices" in distmult.reason
         assert distmult.as_dict()["applies"] is False
@@ -88,26 +88,26 @@ def test_rescal_has_a_spectrum_and_no_nu_and_distmult_has_neither() -> None:
 def test_inverse_alike_and_composed_relations_are_found() -> None:
     a, b, other = random_rotations(3, 16, torch.Generator().manual_seed(1))
     graph = make_graph([(0, r, 1) for r in range(5)], relations=5)
-    found = kinships(with_matrices(torch.stack([a, b, a @ b, a.T, other])), graph)
-    assert isinstance(found, Kinships)
-    assert [kin.relations for kin in found.inverse] == [("likes", "hears")]
+    found = relation_similarity(with_matrices(torch.stack([a, b, a @ b, a.T, other])), graph)
+    assert isinstance(found, RelationSimilarity)
+    assert [similar.relations for similar in found.inverse] == [("likes", "hears")]
     assert found.alike == ()
-    trios = {(kin.kind, kin.relations) for kin in found.composed}
+    trios = {(similar.kind, similar.relations) for similar in found.composed}
     assert ("composed", ("likes", "knows", "sees")) in trios  # a b = c
     assert ("composed", ("hears", "sees", "knows")) in trios  # aᵀ (a b) = b
     assert not any("owns" in trio for _, trio in trios)
-    assert all(kin.cosine == pytest.approx(1, abs=1e-4) for kin in found.composed)
+    assert all(similar.cosine == pytest.approx(1, abs=1e-4) for similar in found.composed)
     json.dumps(found.as_dict(), allow_nan=False)
     assert "likes then knows ≈ sees" in str(found)
-    twice = kinships(with_matrices(torch.stack([a, a])), make_graph([(0, 0, 1)]))
-    assert isinstance(twice, Kinships) and twice.alike[0].relations == ("likes", "knows")
+    twice = relation_similarity(with_matrices(torch.stack([a, a])), make_graph([(0, 0, 1)]))
+    assert isinstance(twice, RelationSimilarity) and twice.alike[0].relations == ("likes", "knows")
 
 
 def test_the_search_for_compositions_is_bounded_and_says_so() -> None:
     M = random_rotations(5, 8, torch.Generator().manual_seed(0))
     graph = make_graph([(0, r, 1) for r in range(5)], relations=5)
-    found = kinships(with_matrices(M), graph, work=4 * 8 * 8 * 3.1**3)
-    assert isinstance(found, Kinships) and found.searched == 3
+    found = relation_similarity(with_matrices(M), graph, work=4 * 8 * 8 * 3.1**3)
+    assert isinstance(found, RelationSimilarity) and found.searched == 3
     assert found.note is not None and "3 most frequent of 5" in found.note
 
 
@@ -117,6 +117,6 @@ def test_reciprocal_relations_show_the_matrices_of_the_relations_themselves() ->
         model = build_model(name, 5, 2, 4, seed=0, options={"reciprocal": True})
         found = orthogonality(model, graph)
         assert isinstance(found, Orthogonality) and found.exact == exact and len(found.relations) == 2
-        assert isinstance(kinships(model, graph), Kinships)
+        assert isinstance(relation_similarity(model, graph), RelationSimilarity)
     none = orthogonality(build_model("distmult", 5, 2, 4, seed=0, options={"reciprocal": True}), graph)
     assert isinstance(none, Absent) and "DistMult has no relation matrices" in none.reason

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from relwalk.errors import RelWalkError
+from relwalk.evaluation.estimate import Absent
 from relwalk.models import RelWalk, build_model
 from relwalk.models.orthogonal import random_rotations
-from relwalk.theory.estimate import Absent
 from relwalk.theory.sweep import Sweep, limits, sweep
 from relwalk.theory.theorem import TheoremCheck, check_theorem, fit, log_probs
 from tests.conftest import TEST, TRAIN, VALID, make_graph
@@ -73,7 +73,7 @@ def test_the_limits_of_a_model_say_where_it_stands() -> None:
     assert found.here["norm"] == pytest.approx(3, rel=0.1) and found.here["step"] == 0.02
     assert found.base["dim"] == model.dim == 20 and found.breaks_at["norm"] is not None
     assert {row.changed for row in found.rows} == {"norm", "dim", "entities", "step"}
-    errors = [row.theorem.largest_error for row in found.of("norm")]
+    errors = [row.theorem.largest_error for row in found.rows_of("norm")]
     assert errors[-1] > 10 * errors[0] and found.here["norm"] > found.breaks_at["norm"]
     assert "norm 3.0" in found.verdict or "norm 2.9" in found.verdict
     assert json.loads(json.dumps(found.as_dict(), allow_nan=False))["here"]["entities"] == 26

@@ -63,8 +63,8 @@ def test_tails_follow_the_conditional_probability_that_the_theory_gives() -> Non
     found = walk(model, GRAPH, start="a", relation="likes", steps=1, paths=20_000, step_size=0.0)
     drawn = torch.tensor([GRAPH.entities.id(path.steps[0].tail) for path in found]).bincount(minlength=5) / 20_000
     with torch.no_grad():  # the same by hand: c given h, then the softmax over tails, averaged
-        c = tilted_directions(model.entity[:1], 20_000, torch.Generator().manual_seed(9))[0]
-        expected = torch.softmax(c @ model.R2[0].T @ model.entity.T, -1).mean(0)
+        c = tilted_directions(model.entity.weight[:1], 20_000, torch.Generator().manual_seed(9))[0]
+        expected = torch.softmax(c @ model.R2[0].T @ model.entity.weight.T, -1).mean(0)
     assert torch.allclose(drawn, expected, atol=0.015)
 
 
@@ -88,7 +88,7 @@ def test_what_cannot_be_walked_says_why() -> None:
         walk(relwalk(), GRAPH, hold="entity")
     with pytest.raises(UnknownChoice):
         walk(relwalk(), GRAPH, start="a", hold="relation")  # type: ignore[arg-type]
-    with pytest.raises(RelWalkError, match="temperature 0"):
+    with pytest.raises(RelWalkError, match="temperature is 0"):
         walk(relwalk(), GRAPH, temperature=0.0)
-    with pytest.raises(RelWalkError, match="0 steps"):
+    with pytest.raises(RelWalkError, match="steps is 0"):
         walk(relwalk(), GRAPH, steps=0)

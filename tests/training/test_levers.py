@@ -17,11 +17,11 @@ from relwalk.exports import weights as exported
 from relwalk.graph.graph import Graph
 from relwalk.models import MODELS, build_model
 from relwalk.models.orthogonal import defect
-from relwalk.run import Run, load_run
+from relwalk.models.tables import Dropout
+from relwalk.runs.run import Run, load_run
 from relwalk.training.averaging import Average
 from relwalk.training.checkpoint import restore_checkpoint, save_checkpoint
-from relwalk.training.likelihood import _drop
-from relwalk.training.moving import SGD, Adagrad, Adam, Group, RowwiseAdagrad
+from relwalk.training.optim import SGD, Adagrad, Adam, Group, RowwiseAdagrad
 from relwalk.training.schedule import rate_factor
 from relwalk.training.settings import TrainingSettings
 from relwalk.training.trainer import Trainer, _clip
@@ -51,7 +51,7 @@ def plain(world: Graph) -> Run:
 @pytest.mark.parametrize("lever", LEVERS, ids=lambda lever: "-".join(lever))
 def test_every_lever_changes_the_weights_and_still_learns(world: Graph, plain: Run, lever: dict) -> None:
     turned = train(world, **SHORT, **lever)
-    same = torch.equal(turned.model.entity, plain.model.entity)
+    same = torch.equal(turned.model.entity.weight, plain.model.entity.weight)
     assert not same or lever.get("schedule") == "plateau"  # four epochs meet no plateau
     untrained = build_model("relwalk", len(world.entities), len(world.relations), 16, seed=1, options={})
     assert rank(turned.model, world, "valid").mrr > 5 * rank(untrained, world, "valid").mrr
@@ -62,16 +62,18 @@ def test_every_lever_survives_a_checkpoint(world: Graph, tmp_path: Path, lever: 
     def fresh() -> Trainer:
         settings = TrainingSettings(epochs=4, batch_size=2000, threads=2, validate_every=1, **lever)
         model = build_model("relwalk", len(world.entities), len(world.relations), 8, seed=1, options={})
-        return Trainer(model, make_task(world, settings), settings, validate=lambda m: -float(m.entity[0, 0].detach()))
+        return Trainer(
+            model, make_task(world, settings), settings, validate=lambda m: -float(m.entity.weight[0, 0].detach())
+        )
 
     whole, first, second = fresh(), fresh(), fresh()
     whole.run()
     while first.progress.epoch < 3:
         first._one_epoch()
-    save_checkpoint(first, tmp_path / "checkpoint.safetensors")
+    save_checkpoint(first, tmp_path / "checkpoint.safetensors", {})
     restore_checkpoint(second, tmp_path / "checkpoint.safetensors")
     second.run()
-    assert torch.equal(whole.model.entity, second.model.entity)
+    assert torch.equal(whole.model.entity.weight, second.model.entity.weight)
     assert torch.equal(whole.model.R2, second.model.R2)
     assert whole.progress.rate_drops == second.progress.rate_drops
 
@@ -84,7 +86,7 @@ def test_n3_counts_every_triple_by_hand(five: Graph) -> None:
             task = make_task(five, TrainingSettings(l2=0.0, n3=n3, batch_size=100))
             (batch,) = task.batches(torch.Generator().manual_seed(0))
             losses.append(float(task.loss(model, batch, torch.Generator()).detach()))
-        cubes = model.entity.detach().abs().pow(3).sum(1)
+        cubes = model.entity.weight.detach().abs().pow(3).sum(1)
         expected = sum(float(cubes[h] + cubes[t]) for h, _, t in five.train.tolist())
         if relation:
             own = model.relation.detach().abs().pow(3).sum(1)
@@ -95,15 +97,18 @@ def test_n3_counts_every_triple_by_hand(five: Graph) -> None:
 def test_n3_of_complex_numbers_is_of_their_moduli() -> None:
     model = build_model("complex", 2, 1, 2, seed=0, options={})
     with torch.no_grad():
-        model.entity.copy_(torch.tensor([[3.0, 4.0], [0.0, 2.0]]))
+        model.entity.weight.copy_(torch.tensor([[3.0, 4.0], [0.0, 2.0]]))
         model.relation.copy_(torch.tensor([[1.0, 0.0]]))
     zero, one = torch.tensor([0]), torch.tensor([1])
-    assert float(model.cubes(zero, zero, one).detach()) == pytest.approx(125 + 8 + 1, rel=1e-5)
+    assert float(model.n3_norm(zero, zero, one).detach()) == pytest.approx(125 + 8 + 1, rel=1e-5)
 
 
 def test_dropout_keeps_the_mean_and_leaves_the_share() -> None:
     x = torch.ones(400, 500)
-    dropped = _drop(x, 0.3, torch.Generator().manual_seed(0))
+    dropout = Dropout()
+    dropout.rate, dropout.generator = 0.3, torch.Generator().manual_seed(0)
+    dropped = dropout(x)
+    assert torch.equal(dropout.eval()(x), x)
     assert float((dropped == 0).float().mean()) == pytest.approx(0.3, abs=0.01)
     assert float(dropped.mean()) == pytest.approx(1, abs=0.01)
 
@@ -122,7 +127,8 @@ def test_relation_prediction_adds_its_cross_entropy(five: Graph) -> None:
 
 def test_schedules_by_hand() -> None:
     def factor(done: float, drops: int = 0, **settings: object) -> float:
-        return rate_factor(TrainingSettings(epochs=10, **settings), done, drops)
+        training = TrainingSettings(epochs=10, **settings)
+        return rate_factor(training.schedule, training, done, drops)
 
     assert factor(7.0) == 1
     assert factor(1.0, warmup=4) == 0.25
@@ -159,8 +165,8 @@ def test_an_average_is_the_mean_of_epochs_and_stays_orthogonal(world: Graph) -> 
             seen.append({name: w.detach().clone() for name, w in model.named_parameters()})
 
     Trainer(model, make_task(world, settings), settings, observer=Watch()).run()
-    expected = torch.stack([w["entity"] for w in seen[1:]]).mean(0)
-    torch.testing.assert_close(model.entity.detach(), expected)
+    expected = torch.stack([w["entity.weight"] for w in seen[1:]]).mean(0)
+    torch.testing.assert_close(model.entity.weight.detach(), expected)
     assert float(defect(model.R2.detach()).abs().max()) < 1e-5
 
 
@@ -168,13 +174,13 @@ def test_averaging_leaves_the_training_itself_alone(five: Graph) -> None:
     model = build_model("relwalk", 5, 2, 6, seed=0, options={})
     average = Average()
     average.add(model)
-    before = model.entity.detach().clone()
+    before = model.entity.weight.detach().clone()
     with torch.no_grad():
-        model.entity.add_(1.0)
+        model.entity.weight.add_(1.0)
     average.add(model)
     with average.within(model):
-        torch.testing.assert_close(model.entity.detach(), before + 0.5)
-    torch.testing.assert_close(model.entity.detach(), before + 1.0)
+        torch.testing.assert_close(model.entity.weight.detach(), before + 0.5)
+    torch.testing.assert_close(model.entity.weight.detach(), before + 1.0)
 
 
 def test_clipping_shortens_dense_and_sparse_together() -> None:
@@ -232,10 +238,10 @@ def test_reciprocal_relations_answer_heads_by_the_inverse(world: Graph, name: st
     both = (untrained.score_tails(h, r)[[0, 1], t] + untrained.score_heads(r, t)[[0, 1], h]) / 2
     torch.testing.assert_close(untrained.score(h, r, t), both, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(untrained.score_relations(h, t)[[0, 1], r], both, rtol=1e-4, atol=1e-4)
-    run = train(world, model=name, dim=16, epochs=5, options={"reciprocal": True}, out=tmp_path / "run")
+    run = train(world, model=name, dim=16, epochs=5, reciprocal=True, out=tmp_path / "run")
     assert rank(run.model, world, "valid").mrr > 3 * rank(untrained, world, "valid").mrr
     again = load_run(tmp_path / "run")
-    assert torch.equal(again.model.entity, run.model.entity)
+    assert torch.equal(again.model.vectors(), run.model.vectors())
     arrays = exported(again)
     assert len(arrays["entity"]) == len(world.entities)
     assert {len(array) for key, array in arrays.items() if key != "entity"} == {count}
@@ -246,23 +252,25 @@ def test_reciprocal_relations_answer_heads_by_the_inverse(world: Graph, name: st
     ("options", "training", "words"),
     [
         ({"reciprocal": True}, {"objective": "softmax"}, "reciprocal relations need"),
-        ({}, {"objective": "margin", "query_dropout": 0.1}, "query_dropout means nothing"),
+        ({}, {"objective": "softmax", "eta": 3}, "eta means nothing to the objective softmax, which has sampler"),
+        ({}, {"sampler": "uniform"}, "Say --objective margin or hardest or mean or softmax"),
+        ({"model": "transe", "lambda1": 1.0}, {}, "lambda1 means nothing to the model TransE"),
         ({}, {"objective": "margin", "candidates_per_step": 10}, "candidates_per_step means nothing"),
         ({}, {"plateau_factor": 0.1}, "--schedule plateau"),
         ({}, {"average_from": 9, "epochs": 3}, "after the last of 3 epochs"),
-        ({"orthogonality": "soft"}, {"query_dropout": 0.1, "candidates_per_step": 50}, "--candidates-per-step 0"),
     ],
 )
 def test_what_would_do_nothing_is_refused(world: Graph, options: dict, training: dict, words: str) -> None:
     with pytest.raises(RelWalkError, match=words):
-        train(world, dim=8, options=options, **{"epochs": 1, **training})
+        train(world, dim=8, **options, **{"epochs": 1, **training})
 
 
 def test_validation_of_a_large_graph_takes_a_part_and_always_the_same(
     world: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def part(**settings: int) -> np.ndarray:
-        return _validation_triples(world, TrainingSettings(**settings))
+        training = TrainingSettings(**settings)
+        return _validation_triples(world, training, make_task(world, training))
 
     assert len(part(validate_every=10, epochs=10, candidates_per_step=0)) == len(world.valid)
     assert len(part(validate_every=1, candidates_per_step=2)) == len(world.valid)  # a thousand are never too many
@@ -273,3 +281,11 @@ def test_validation_of_a_large_graph_takes_a_part_and_always_the_same(
     assert 20 < len(some) < len(world.valid) and set(map(tuple, some)) <= set(map(tuple, world.valid))
     once = part(validate_every=10, epochs=1, candidates_per_step=100)  # only one epoch will have been trained
     assert len(once) == pytest.approx(len(some) / 10, abs=1)
+
+
+def test_soft_orthogonality_learns_from_samples_and_with_dropout(world: Graph) -> None:
+    """Keys of its own for every relation: the fused sum, sampling and dropout work there too."""
+    settings = {"dim": 8, "epochs": 6, "candidates_per_step": 300, "query_dropout": 0.1, "l2": 0.01}
+    run = train(world, orthogonality="soft", **settings)
+    untrained = build_model("relwalk", len(world.entities), len(world.relations), 8, seed=0, options={})
+    assert rank(run.model, world, "valid").mrr > 3 * rank(untrained, world, "valid").mrr

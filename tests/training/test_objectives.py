@@ -1,3 +1,5 @@
+"""The losses by hand, the settings each objective has, and margins in units of the score."""
+
 from __future__ import annotations
 
 import math
@@ -5,11 +7,23 @@ import math
 import pytest
 import torch
 
-from relwalk.training.objectives import OBJECTIVES
-from relwalk.training.settings import TrainingSettings
+from relwalk.errors import RelWalkError
+from relwalk.experiment import make_task, train
+from relwalk.graph.graph import Graph
+from relwalk.models import build_model
+from relwalk.training.objectives import OBJECTIVES, Hardest, Margin
+from relwalk.training.settings import TrainingSettings, make_settings, own_names
 
 POSITIVE = torch.tensor([5.0, 1.0])
 NEGATIVE = torch.tensor([[1.0, 4.5], [3.0, -1.0]])
+SAMPLED = [name for name in OBJECTIVES if name != "likelihood"]
+
+
+def against(five: Graph, name: str, positive: torch.Tensor) -> torch.Tensor:
+    """The loss at scale 0.5 with a margin of 1, where there is one."""
+    own = {} if name == "softmax" else {"margin": 1.0}
+    task = make_task(five, TrainingSettings(objective=name, **own))
+    return task.against(positive, NEGATIVE, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -21,23 +35,63 @@ NEGATIVE = torch.tensor([[1.0, 4.5], [3.0, -1.0]])
         ("softmax", [math.log(1 + math.exp(-2) + math.exp(-0.25)), math.log(1 + math.exp(1) + math.exp(-1))]),
     ],
 )
-def test_by_hand(name: str, expected: list[float]) -> None:
-    assert OBJECTIVES[name].loss(POSITIVE, NEGATIVE, 0.5, 1.0).tolist() == pytest.approx(expected)
+def test_by_hand(five: Graph, name: str, expected: list[float]) -> None:
+    assert against(five, name, POSITIVE).tolist() == pytest.approx(expected)
 
 
 def test_margin_counts_every_negative_and_hardest_one() -> None:
     negative = torch.tensor([[5.0, 5.0, 5.0]])
-    assert float(OBJECTIVES["margin"].loss(POSITIVE[:1], negative, 1.0, 2.0)) == 6
-    assert float(OBJECTIVES["hardest"].loss(POSITIVE[:1], negative, 1.0, 2.0)) == 2
+    assert float(Margin.hinge(POSITIVE[:1], negative, 2.0)) == 6
+    assert float(Hardest.hinge(POSITIVE[:1], negative, 2.0)) == 2
 
 
-def test_the_margin_is_2d_log_eta() -> None:
-    assert TrainingSettings(eta=3.0).margin(1 / 200) == pytest.approx(200 * math.log(3))
+@pytest.mark.parametrize("name", SAMPLED)
+def test_raising_the_true_score_never_hurts(five: Graph, name: str) -> None:
+    positive = POSITIVE.clone().requires_grad_()
+    against(five, name, positive).sum().backward()
+    assert (positive.grad <= 0).all()
+    assert (positive.grad < 0).any()
+
+
+def test_a_margin_is_in_units_of_the_score_and_eta_a_ratio_of_likelihoods(five: Graph) -> None:
+    said = TrainingSettings(objective="margin", margin=5.0).objective
+    ratio = TrainingSettings(objective="margin", eta=3.0).objective
+    for name, scale in (("transe", 1.0), ("relwalk", 1 / 256)):
+        assert build_model(name, 5, 2, 128, seed=0, options={}).scale == scale
+        assert said.margin_for(scale) == 5.0
+        assert ratio.margin_for(scale) == pytest.approx(math.log(3) / scale)
+    run = train(five, model="transe", dim=4, epochs=1, objective="margin", margin=5.0)
+    assert (run.record.training.objective.margin, run.record.training.objective.eta) == (5.0, None)
+    assert train(five, dim=4, epochs=1, recipe="paper", eta=2.0).record.training.objective.margin is None
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_raising_the_true_score_never_hurts(name: str) -> None:
-    positive = POSITIVE.clone().requires_grad_()
-    OBJECTIVES[name].loss(positive, NEGATIVE, 0.5, 1.0).sum().backward()
-    assert (positive.grad <= 0).all()
-    assert (positive.grad < 0).any()
+def test_an_objective_has_its_own_settings_and_no_others(name: str) -> None:
+    """By their declaration: whatever is added to one is refused beside another, with the one that has it."""
+    every = {own for objective in OBJECTIVES.values() for own in own_names(objective.Settings)}
+    own = own_names(OBJECTIVES[name].Settings)
+    for other in every:
+        value = {"sampler": "uniform", "precision": "float32"}.get(other, 2 if other != "label_smoothing" else 0.5)
+        if other == "avoid_known":
+            value = True
+        if other in own:
+            settings = TrainingSettings(objective=name, **{other: value})
+            assert settings.model_dump()["objective"][other] == settings.flat()[other] == value
+        else:
+            with pytest.raises(RelWalkError, match=f"{other} means nothing to the objective {name}, which has .*Say"):
+                TrainingSettings(objective=name, **{other: value})
+
+
+def test_of_a_recipe_what_does_not_fit_is_left_out() -> None:
+    recipe = {"objective": "hardest", "margin": 1.0, "negatives": 7, "l2": 0.0}
+    assert make_settings(recipe, {"objective": "softmax"}).flat()["negatives"] == 7
+    assert "negatives" not in make_settings(recipe, {"objective": "likelihood"}).flat()
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_dropout_reaches_every_objective(world: Graph, objective: str) -> None:
+    def weights(rate: float) -> torch.Tensor:
+        settings = {"dim": 8, "epochs": 1, "batch_size": 4096, "objective": objective}
+        return train(world, query_dropout=rate, **settings).model.vectors().detach()
+
+    assert not torch.equal(weights(0.0), weights(0.5))

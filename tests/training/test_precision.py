@@ -1,57 +1,84 @@
-"""The choice between float32 and bfloat16."""
+"""The choice between float32 and bfloat16: what the processor can do, on every machine the same way."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import pytest
 import torch
 
+from relwalk.errors import RelWalkError
+from relwalk.experiment import train
+from relwalk.graph.graph import Graph
 from relwalk.training import precision
-from relwalk.training.precision import choose_precision, speed_gain
+from relwalk.training.precision import OVERRIDE, choose_precision
 
 CPU = torch.device("cpu")
 
 
-class Clock:
-    """Time that passes only where a test says so."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 0.0
-        monkeypatch.setattr(time, "perf_counter", lambda: self.now)
-
-    def work(self, *seconds: float) -> Callable[[], None]:
-        """Work that takes so long at its first calls, the last figure from then on."""
-        left = list(seconds)
-
-        def call() -> None:
-            self.now += left.pop(0) if len(left) > 1 else left[0]
-
-        return call
+@pytest.fixture(autouse=True)
+def no_override(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(OVERRIDE, raising=False)
 
 
-def test_a_name_is_taken_as_it_is() -> None:
-    assert choose_precision("float32", CPU) == torch.float32
-    assert choose_precision("bfloat16", CPU) == torch.bfloat16
+def processor(monkeypatch: pytest.MonkeyPatch, *, avx512_bf16: bool, amx: bool) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512_bf16)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
 
 
-def test_a_slow_first_call_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock(monkeypatch)
-    assert speed_gain(clock.work(9.0, 0.001), clock.work(0.1)) == pytest.approx(0.01)
-    assert speed_gain(clock.work(0.004), clock.work(9.0, 0.001)) == pytest.approx(4.0)
+def test_a_name_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    for capable in (True, False):
+        processor(monkeypatch, avx512_bf16=capable, amx=capable)
+        assert choose_precision("float32", CPU) == torch.float32
+        assert choose_precision("bfloat16", CPU) == torch.bfloat16
 
 
-def test_a_single_slow_call_later_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock(monkeypatch)
-    assert speed_gain(clock.work(1.0, 5.0, 0.001), clock.work(0.002)) == pytest.approx(0.5)
-
-
-@pytest.mark.parametrize(("gain", "chosen"), [(1.2, torch.float32), (1.4, torch.bfloat16)])
-def test_bfloat16_has_to_be_clearly_faster(gain: float, chosen: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "speed_gain", lambda *_: gain)
+@pytest.mark.parametrize(
+    ("avx512_bf16", "amx", "chosen"),
+    [
+        (False, False, torch.float32),
+        (True, False, torch.bfloat16),
+        (False, True, torch.bfloat16),
+        (True, True, torch.bfloat16),
+    ],
+)
+def test_the_processor_decides(
+    avx512_bf16: bool, amx: bool, chosen: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processor(monkeypatch, avx512_bf16=avx512_bf16, amx=amx)
     assert choose_precision("auto", CPU) == chosen
 
 
-def test_measured_here_the_choice_is_one_of_the_two() -> None:
-    assert choose_precision("auto", CPU) in (torch.float32, torch.bfloat16)
+def test_no_clock_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped() -> float:
+        raise AssertionError("the choice of precision looked at a clock")
+
+    for clock in ("perf_counter", "monotonic", "time", "process_time"):
+        monkeypatch.setattr(time, clock, stopped)
+    choose_precision("auto", CPU)
+    assert not hasattr(precision, "time")
+
+
+@pytest.mark.parametrize(("said", "chosen"), [("1", torch.bfloat16), ("0", torch.float32)])
+def test_the_environment_overrides_the_processor(
+    said: str, chosen: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processor(monkeypatch, avx512_bf16=said == "0", amx=False)
+    monkeypatch.setenv(OVERRIDE, said)
+    assert choose_precision("auto", CPU) == chosen
+    monkeypatch.setenv(OVERRIDE, "yes")
+    with pytest.raises(RelWalkError, match=OVERRIDE):
+        choose_precision("auto", CPU)
+
+
+@pytest.mark.parametrize("capable", [True, False])
+def test_a_run_keeps_what_was_chosen(five: Graph, capable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both branches on every machine: what is trained in, and that the run says so for its resumption elsewhere."""
+    processor(monkeypatch, avx512_bf16=capable, amx=False)
+    run = train(five, dim=4, epochs=2)
+    chosen = run.record.training.objective.precision
+    assert chosen == ("bfloat16" if capable else "float32")
+    for name in ("bfloat16", "float32"):
+        asked = train(five, dim=4, epochs=2, precision=name)
+        same = [torch.equal(a, b) for a, b in zip(run.model.parameters(), asked.model.parameters(), strict=True)]
+        assert all(same) == (name == chosen), name

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from relwalk.models.grouped import project
 from relwalk.models.orthogonal import defect, start
-from relwalk.training.moving import Group
-from relwalk.training.rotations import POLISH_EVERY, OrthogonalAdagrad
+from relwalk.models.relation_matmul import project
+from relwalk.training.optim import Group
+from relwalk.training.orthogonal_adagrad import POLISH_EVERY, OrthogonalAdagrad
 
 
 def worst(matrices: torch.Tensor) -> float:
@@ -71,7 +71,8 @@ def test_a_gradient_that_leads_nowhere_on_the_group_moves_nothing() -> None:
 def step_by_rows(matrices: torch.nn.Parameter, rows, slopes, relations, transposed: bool, lr: float) -> None:
     """One step down the gradient of Σ slopes · project(rows)."""
     optimizer = OrthogonalAdagrad([Group([matrices], lr)])
-    (slopes * project(rows, matrices, relations, transposed=transposed)).sum().backward()
+    with optimizer.collecting():
+        (slopes * project(rows, matrices, relations, transposed=transposed)).sum().backward()
     assert matrices.grad is None  # no d x d gradient was made
     optimizer.step()
 
@@ -123,7 +124,38 @@ def test_steps_by_rows_stay_orthogonal(size: float) -> None:
         optimizer.zero_grad()
         relations = torch.randint(0, 20, (60,), generator=generator)
         rows, slopes = torch.randn(60, 24, generator=generator), size * torch.randn(60, 24, generator=generator)
-        (slopes * project(rows, matrices, relations)).sum().backward()
+        with optimizer.collecting():
+            (slopes * project(rows, matrices, relations)).sum().backward()
         optimizer.step()
         assert worst(matrices) < 1e-5
     assert torch.equal(torch.linalg.det(matrices.detach()).sign(), component)
+
+
+@pytest.mark.parametrize("rows_each", [2, 30])
+def test_blocks_move_as_matrices_of_their_own(rows_each: int) -> None:
+    """A stack (relations, blocks, width, width) is relations x blocks small matrices, in products and in steps."""
+    relations, blocks, width = 3, 4, 8
+    generator = torch.Generator().manual_seed(9)
+    first = start("rotations", relations * blocks, width, generator)
+    of_rows = torch.randint(0, relations, (rows_each * relations,), generator=generator)
+    rows, slopes = (torch.randn(len(of_rows), blocks * width, generator=generator) for _ in range(2))
+    together = torch.nn.Parameter(first.clone().view(relations, blocks, width, width))
+    apart = torch.nn.Parameter(torch.stack([torch.block_diag(*first[r * blocks : (r + 1) * blocks]) for r in range(3)]))
+    for transposed in (False, True):
+        torch.testing.assert_close(
+            project(rows, together, of_rows, transposed=transposed),
+            project(rows, apart, of_rows, transposed=transposed),
+        )
+    optimizer = OrthogonalAdagrad([Group([together], 0.05)])
+    with optimizer.collecting():
+        (slopes * project(rows, together, of_rows)).sum().backward()
+    optimizer.step()
+    alone = torch.nn.Parameter(first.clone())
+    single = OrthogonalAdagrad([Group([alone], 0.05)])
+    index = (of_rows.unsqueeze(1) * blocks + torch.arange(blocks)).flatten()
+    with single.collecting():
+        (slopes.view(-1, width) * project(rows.view(-1, width), alone, index)).sum().backward()
+    single.step()
+    assert worst(together.flatten(0, 1)) < 1e-5
+    assert float((alone - first).detach().abs().max()) > 1e-3
+    torch.testing.assert_close(together.detach().flatten(0, 1), alone.detach())

@@ -10,7 +10,7 @@ import torch
 from relwalk.evaluation.ranking import rank
 from relwalk.experiment import train
 from relwalk.graph.graph import Graph
-from relwalk.run import Run
+from relwalk.runs.run import Run
 from relwalk.training import likelihood
 from relwalk.training.softmax import Workspace
 

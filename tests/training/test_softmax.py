@@ -5,7 +5,16 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from relwalk.training.softmax import Targets, Workspace, softmax_loss
+from relwalk.training.softmax import Targets, Workspace, _exponentials, _Own, _Sample
+from relwalk.training.softmax import softmax_loss as softmax_of_keys
+
+
+def softmax_loss(q, e, b, *rest, **options) -> torch.Tensor:
+    """A bias is one more coordinate of the keys, where the queries have a one."""
+    if b is None:
+        return softmax_of_keys(q, e, *rest, **options)
+    ones = torch.ones(len(q), 1, dtype=q.dtype)
+    return softmax_of_keys(torch.cat([q, ones], 1), torch.cat([e, b.unsqueeze(1)], 1), *rest, **options)
 
 
 def reference(q, e, b, targets: Targets, smoothing: float) -> torch.Tensor:
@@ -21,9 +30,9 @@ def problem(rows: int, entities: int, dim: int, pairs: int, size: float, seed: i
     generator = torch.Generator().manual_seed(seed)
     q, e = (size * torch.randn(n, dim, generator=generator, dtype=torch.float64) for n in (rows, entities))
     b = size * torch.randn(entities, generator=generator, dtype=torch.float64)
-    at = torch.randint(0, rows, (pairs,), generator=generator).sort().values  # some rows have none, some several
-    to = torch.randint(0, entities, (pairs,), generator=generator)  # the same target may come twice
-    weights = torch.rand(pairs, generator=generator, dtype=torch.float64)
+    places = torch.randperm(rows * entities, generator=generator)[:pairs].sort().values
+    at, to = places // entities, places % entities  # some rows have no target, some several, some all there are
+    weights = torch.rand(len(places), generator=generator, dtype=torch.float64)
     return q, e, b, Targets(at, to, weights)
 
 
@@ -85,3 +94,52 @@ def test_bfloat16_is_close() -> None:
         results.append((loss.detach(), *torch.autograd.grad(loss, inputs)))
     for a, c in zip(*results, strict=True):
         assert float((a - c).norm() / a.norm()) < 0.02
+
+
+CASES = 10_000
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("sampled", [True, False])
+def test_no_sum_vanishes_or_turns_negative(dtype: torch.dtype, sampled: bool) -> None:
+    """Rows whose targets hold nearly all of the sum, were drawn with extreme weights, or are beaten by far.
+
+    What a tile says of a score is off by the rounding of its factors; the sum must be off by no more than that.
+    """
+    generator = torch.Generator().manual_seed(int(sampled))
+    for size in (0.1, 1.0, 4.0, 12.0):
+        rows, entities, drawn, dim = CASES // 4, 60, 40 if sampled else 60, 8
+        q, e = (size * torch.randn(n, dim, generator=generator) for n in (rows, entities))
+        b = size * torch.randn(entities, generator=generator)
+        log_weights = 6 * torch.randn(drawn, generator=generator) if sampled else torch.zeros(entities)
+        is_target = torch.rand(rows, entities, generator=generator) < torch.rand(rows, 1, generator=generator)
+        is_target[torch.arange(rows), torch.randint(0, entities, (rows,), generator=generator)] = True
+        log_w = torch.full((rows, entities), -torch.inf, dtype=torch.float64)
+        log_w[:, :drawn] = log_weights.double()
+        log_w[is_target] = 0.0
+        scores = q.double() @ e.double().T + b.double()
+        at, to = is_target.nonzero(as_tuple=True)
+        keys, queries = torch.cat([e, b.unsqueeze(1)], 1), torch.cat([q, torch.ones(rows, 1)], 1)
+        sample = _Sample(keys[:drawn], log_weights if sampled else None, dtype)
+        made = _exponentials(queries, sample, _Own(at, to, scores[at, to].float()), Workspace(dtype=dtype, tile=16))
+        assert bool((made.total > 0).all()) and bool(made.total.isfinite().all())
+        terms = q.abs().double() @ e.abs().double().T + b.abs() + log_weights.abs().max()
+        rounding = torch.finfo(dtype).eps * (4 * terms.amax(1) + 4)
+        found = made.total.double().log() + made.shift
+        assert bool(((found - torch.logsumexp(scores + log_w, 1)).abs() < rounding).all())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_blocks_of_rows_change_rounding_alone(dtype: torch.dtype) -> None:
+    q, e, b, targets = problem(50, 90, 6, 70, 0.7, 3)
+    weights = targets._replace(weights=targets.weights.float())
+    results = []
+    for numbers in (1 << 20, 7 * 90, 1):  # all rows at once, seven, one
+        inputs = [x.float().requires_grad_() for x in (q, e, b)]
+        workspace = Workspace(dtype=dtype, tile=32, numbers=numbers)
+        loss = softmax_loss(*inputs, weights, workspace, smoothing=0.1)
+        results.append((loss.detach(), *torch.autograd.grad(loss, inputs)))
+        assert workspace._buffer.numel() <= max(numbers, 90)
+    for other in results[1:]:
+        for a, c in zip(results[0], other, strict=True):
+            assert float((a - c).norm() / a.norm()) < 10 * torch.finfo(dtype).eps

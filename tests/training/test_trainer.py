@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,21 +8,21 @@ from pydantic import ValidationError
 
 from relwalk.errors import RunError, TrainingDiverged
 from relwalk.evaluation.ranking import rank
-from relwalk.experiment import make_settings, make_task, train
+from relwalk.experiment import make_task, train
 from relwalk.graph.graph import Graph
 from relwalk.models import MODELS, build_model
 from relwalk.models.orthogonal import defect
-from relwalk.training.checkpoint import read_checkpoint, restore_checkpoint, save_checkpoint
-from relwalk.training.contrast import Contrast
+from relwalk.runs.checkpoint import read_checkpoint
+from relwalk.training.checkpoint import restore_checkpoint, save_checkpoint
 from relwalk.training.objectives import OBJECTIVES
 from relwalk.training.optimizers import OPTIMIZERS
-from relwalk.training.settings import TrainingSettings
+from relwalk.training.settings import TrainingSettings, make_settings
 from relwalk.training.trainer import Trainer
 
 
 def make(graph: Graph, validate=None, options: dict | None = None, **settings) -> Trainer:
     defaults = {"epochs": 4, "negatives": 5, "batch_size": 500, "threads": 2, "objective": "softmax"}
-    settings = TrainingSettings(**(defaults | settings))
+    settings = make_settings(defaults, settings)
     model = build_model("relwalk", len(graph.entities), len(graph.relations), 8, seed=1, options=options or {})
     return Trainer(model, make_task(graph, settings), settings, validate=validate)
 
@@ -33,7 +32,7 @@ def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("orthogonality", ["exact", "soft"])
-@pytest.mark.parametrize("objective", ["likelihood", *OBJECTIVES])
+@pytest.mark.parametrize("objective", OBJECTIVES)
 def test_every_objective_learns(world: Graph, objective: str, orthogonality: str) -> None:
     trainer = make(world, objective=objective, options={"orthogonality": orthogonality}, lr=0.1, relation_lr=0.01)
     history = trainer.run().history
@@ -76,7 +75,7 @@ def test_the_papers_penalty_pulls_towards_orthogonality(world: Graph) -> None:
 
 
 def test_an_epoch_holds_every_triple_once_in_the_asked_number_of_batches(world: Graph) -> None:
-    task = Contrast(world, TrainingSettings(objective="softmax", batches=7, batch_size=None))
+    task = make_task(world, TrainingSettings(objective="softmax", batches=7, batch_size=None))
     batches = list(task.batches(torch.Generator().manual_seed(0)))
     assert len(batches) == len(task) == 7
     assert sorted(map(tuple, torch.cat(batches).tolist())) == sorted(map(tuple, world.train.tolist()))
@@ -87,15 +86,15 @@ def test_the_same_seed_gives_the_same_bits(world: Graph) -> None:
     a, b, c = make(world, seed=3), make(world, seed=3), make(world, seed=4)
     for trainer in (a, b, c):
         trainer.run()
-    assert torch.equal(a.model.entity, b.model.entity)
-    assert not torch.equal(a.model.entity, c.model.entity)
+    assert torch.equal(a.model.entity.weight, b.model.entity.weight)
+    assert not torch.equal(a.model.entity.weight, c.model.entity.weight)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_checkpoint_continues_to_the_same_bits(world: Graph, tmp_path: Path, optimizer: str) -> None:
     def fresh(epochs: int) -> Trainer:
         return make(
-            world, lambda model: float(model.entity[0, 0].detach()), optimizer=optimizer, lr=0.05, epochs=epochs
+            world, lambda model: float(model.entity.weight[0, 0].detach()), optimizer=optimizer, lr=0.05, epochs=epochs
         )
 
     whole, first, second = fresh(4), fresh(2), fresh(4)
@@ -103,7 +102,7 @@ def test_a_checkpoint_continues_to_the_same_bits(world: Graph, tmp_path: Path, o
     first.settings = second.settings  # validates as if it were to go on
     while first.progress.epoch < 2:
         first._one_epoch()
-    save_checkpoint(first, tmp_path / "checkpoint.safetensors")
+    save_checkpoint(first, tmp_path / "checkpoint.safetensors", {})
     restore_checkpoint(second, tmp_path / "checkpoint.safetensors")
     assert second.progress == first.progress
     second.run()
@@ -113,12 +112,12 @@ def test_a_checkpoint_continues_to_the_same_bits(world: Graph, tmp_path: Path, o
 
 def test_a_checkpoint_that_was_cut_or_changed_is_refused(world: Graph, tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
-    save_checkpoint(make(world), path)
+    save_checkpoint(make(world), path, {})
     good = path.read_bytes()
     for bad, words in (
-        (good[:-100], "not a readable checkpoint"),
-        (b"", "not a readable checkpoint"),
-        (b"PK\x03\x04 something else", "not a readable checkpoint"),
+        (good[:-100], "not a readable safetensors file"),
+        (b"", "not a readable safetensors file"),
+        (b"PK\x03\x04 something else", "not a readable safetensors file"),
         (good[:-4] + b"\x00\x00\x80\x3f", "was changed"),
     ):
         path.write_bytes(bad)
@@ -131,19 +130,36 @@ def test_early_stopping_keeps_the_best_weights(world: Graph) -> None:
     seen = []
 
     def validate(model) -> float:
-        seen.append(model.entity.detach().clone())
+        seen.append(model.entity.weight.detach().clone())
         return next(figures)
 
     trainer = make(world, validate, validate_every=1, patience=2, epochs=50)
     progress = trainer.run()
     assert (progress.epoch, progress.best_epoch, progress.best_metric) == (4, 2, 0.5)
-    assert torch.equal(trainer.model.entity, seen[1])
+    assert torch.equal(trainer.model.entity.weight, seen[1])
 
 
 def test_divergence_stops_with_the_step_and_the_cure(world: Graph) -> None:
     trainer = make(world, optimizer="sgd", lr=1e8, relation_lr=1e-9, objective="margin", l2=1.0)
     with pytest.raises(TrainingDiverged, match=r"epoch \d+.*Lower --lr"):
         trainer.run()
+
+
+def test_weights_that_are_no_numbers_are_never_saved(world: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relwalk.training.trainer.CHECKPOINT_SHARE", float("inf"))
+    saved = []
+
+    class Breaks:
+        def step(self, epoch: int, step: int, *_: object) -> None:
+            if step == 2:
+                trainer.model.entity.weight.data[0, 0] = float("inf")
+
+    trainer = make(world, checkpoint_seconds=0)
+    trainer.observer = Breaks()
+    trainer.checkpoint = lambda t: saved.append(bool(t.model.entity.weight.isfinite().all()))
+    with pytest.raises(TrainingDiverged, match="after step 2 of epoch 1"):
+        trainer.run()
+    assert saved == [True, True]  # before the first step, and after it
 
 
 def test_divergence_names_the_last_good_checkpoint(world: Graph, tmp_path: Path) -> None:
@@ -155,7 +171,14 @@ def test_divergence_names_the_last_good_checkpoint(world: Graph, tmp_path: Path)
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"lr": 0}, {"epochs": 0}, {"eta": 1.0}, {"batches": 5, "batch_size": 5}, {"optimizer": "lbfgs"}, {"nonsense": 1}],
+    [
+        {"lr": 0},
+        {"epochs": 0},
+        {"objective": "margin", "eta": 1.0},
+        {"batches": 5, "batch_size": 5},
+        {"optimizer": "lbfgs"},
+        {"nonsense": 1},
+    ],
 )
 def test_wrong_settings_are_refused(wrong: dict) -> None:
     with pytest.raises(ValidationError):
@@ -168,16 +191,16 @@ def test_batches_and_batch_size_replace_each_other() -> None:
 
 
 @pytest.mark.parametrize("orthogonality", ["exact", "soft"])
-@pytest.mark.parametrize("objective", [name for name, objective in OBJECTIVES.items() if objective.sparse])
+@pytest.mark.parametrize("objective", [name for name, kind in OBJECTIVES.items() if getattr(kind, "sparse", False)])
 def test_a_sparse_gradient_is_the_whole_gradient(world: Graph, objective: str, orthogonality: str) -> None:
     gradients = []
     for sparse in (True, False):
         trainer = make(world, objective=objective, options={"orthogonality": orthogonality})
-        trainer.task.objective = replace(trainer.task.objective, sparse=sparse)
+        trainer.task.sparse = sparse
         batch = next(trainer.task.batches(torch.Generator().manual_seed(0)))
         loss = trainer.task.loss(trainer.model, batch, torch.Generator().manual_seed(0))
         loss.backward()
-        gradients.append((loss.detach(), trainer.model.entity.grad))
+        gradients.append((loss.detach(), trainer.model.entity.weight.grad))
     for found, expected in zip(*gradients, strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-3)
 

@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from relwalk import __version__
-from relwalk.cli import graphs, models, report, theory
+from relwalk.cli import console, graphs, models, report, theory
+from relwalk.cli.failures import memory_words, os_words
+from relwalk.cli.printable import one_line
+from relwalk.cli.streams import ReaderLeft, prepare_streams
 from relwalk.errors import RelWalkError
+
+
+class Verbs(TyperGroup):
+    """`train` has a flag for every setting, which are gathered only when it is called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[:1] == ["train"]:
+            from relwalk.cli.training import command
+
+            self.commands["train"] = command(models.train.__doc__ or "")
+        return super().resolve_command(ctx, args)
+
 
 app = typer.Typer(
     name="relwalk",
+    cls=Verbs,
     help="Knowledge-graph embeddings whose scores are probabilities.",
     no_args_is_help=True,
     add_completion=False,
@@ -49,15 +67,33 @@ app.command("convert")(graphs.convert)
 
 
 def main() -> None:
-    """The entry point: 0 for success, 1 for an error of the user's, 2 for a wrong command line."""
+    """The entry point: 0 for success, 1 for an error of the user's or of the machine, 2 for a wrong command line."""
+    prepare_streams()
+    sys.exit(_status())
+
+
+def _status() -> str | int | None:
+    """Run the verb. Whatever the user, the system or the machine can cause ends here, as one line and a number."""
     try:
-        app()
+        try:
+            app()
+            return 0
+        except SystemExit as left:
+            return left.code
+        finally:
+            sys.stdout.flush()  # now, where a full disk and a reader who left can still be told apart
     except RelWalkError as error:
-        typer.echo(f"relwalk: {error}", err=True)
-        sys.exit(1)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output left: nothing to complain about
-        sys.exit(0)
+        words = str(error)
+    except ReaderLeft:
+        return 0
+    except OSError as error:
+        words = os_words(error)
     except KeyboardInterrupt:
-        typer.echo("relwalk: interrupted", err=True)
-        sys.exit(130)
+        console.note("relwalk: interrupted")
+        return 130
+    except (MemoryError, RuntimeError) as error:
+        if (found := memory_words(error)) is None:
+            raise
+        words = found
+    console.note(f"relwalk: {one_line(words)}")
+    return 1

@@ -11,21 +11,18 @@ import typer
 from relwalk.cli import console, options
 
 
+@options.with_reading
 def info(
     graph: options.GraphSource,
     as_json: options.Json = False,
-    data_dir: options.DataDir = None,
-    format: options.Format = None,
-    on_bad_line: options.OnBadLine = "error",
-    valid: options.ValidShare = 0.1,
-    test: options.TestShare = 0.1,
-    split_seed: options.SplitSeed = 0,
+    *,
+    reading: options.Reading,
 ) -> None:
     """Say what is in a graph: counts, cardinalities, duplicates, overlap, unseen entities, leakage."""
     from relwalk.cli.load import load_graph
     from relwalk.graph.statistics import describe
 
-    loaded = load_graph(graph, data_dir, format, on_bad_line, valid, test, split_seed)
+    loaded = load_graph(graph, reading)
     console.result(describe(loaded), as_json)
 
 
@@ -58,23 +55,20 @@ def datasets(as_json: options.Json = False, data_dir: options.DataDir = None) ->
     typer.echo("\n".join([head, *lines]))
 
 
+@options.with_reading
 def convert(
     graph: options.GraphSource,
     out: Annotated[Path, typer.Argument(help="The folder or file to write.")],
     to: Annotated[str, typer.Option(help="plain, openke, libkge, rotate, socher, parquet or nt.")] = "plain",
     force: options.Force = False,
-    data_dir: options.DataDir = None,
-    format: options.Format = None,
-    on_bad_line: options.OnBadLine = "error",
-    valid: options.ValidShare = 0.1,
-    test: options.TestShare = 0.1,
-    split_seed: options.SplitSeed = 0,
+    *,
+    reading: options.Reading,
 ) -> None:
     """Write a graph in another layout."""
     from relwalk.cli.load import load_graph, say_graph
     from relwalk.graph.write import lost_in, write_graph
 
-    loaded = load_graph(graph, data_dir, format, on_bad_line, valid, test, split_seed)
+    loaded = load_graph(graph, reading)
     say_graph(loaded)
     for loss in lost_in(loaded, to):
         console.note(f"  {to} cannot hold {loss}: left out")

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal, cast
 
 from relwalk.cli import console
+from relwalk.cli.options import Reading
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
 
 
-def load_graph(
-    source: str, data_dir: Path | None, format: str | None, on_bad_line: str, valid: float, test: float, seed: int
-) -> Graph:
+def load_graph(source: str, reading: Reading) -> Graph:
     """Read a graph as the options say."""
     return read_graph(
         source,
-        format=format,
-        on_bad_line=cast(Literal["error", "skip"], on_bad_line),
-        valid=valid,
-        test=test,
-        seed=seed,
-        data_dir=data_dir,
+        format=reading.format,
+        columns=reading.columns,
+        header=reading.header,
+        on_bad_line=cast(Literal["error", "skip"], reading.on_bad_line),
+        max_unpacked=reading.max_unpacked,
+        valid=reading.valid,
+        test=reading.test,
+        seed=reading.split_seed,
+        data_dir=reading.data_dir,
         progress=console.download_progress,
     )
 

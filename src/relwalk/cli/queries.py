@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
+from io import TextIOWrapper
 from pathlib import Path
 from typing import IO
 
 import typer
 
-from relwalk.cli import console
+from relwalk.cli import console, runs
 from relwalk.errors import BadLine, GraphError, RefusedOverwrite, UnknownChoice, UnknownName
+from relwalk.files import atomic_file
 from relwalk.graph.formats.base import shorten
 from relwalk.graph.formats.source import BOM, open_bytes, translated, uncompressed
 from relwalk.graph.graph import Graph
 from relwalk.prediction import Answers, Query, predict_many
-from relwalk.run import load_run
+from relwalk.runs.folder import writing_into
+from relwalk.runs.run import Run
 
 ASKED = ("?", "")
 COLUMNS = ("query", "head", "relation", "tail", "rank", "answer", "label", "score", "probability", "known")
@@ -29,7 +31,7 @@ Numbered = Iterable[tuple[int, Query, Answers]]
 
 
 def predict_file(
-    run: Path, queries: str, out: Path | None, *, k: int, only_new: bool, device: str, force: bool, as_json: bool
+    loaded: Run, queries: str, out: Path | None, *, k: int, only_new: bool, force: bool, as_json: bool
 ) -> None:
     """Answer every question of a file. All of them are read and understood before the first is answered."""
     if out is not None:
@@ -37,15 +39,15 @@ def predict_file(
             raise UnknownChoice("ending of --out", out.suffix, WRITERS)
         if out.exists() and not force:
             raise RefusedOverwrite(out)
-    loaded = load_run(run, device=device)
     questions = read_queries(queries, loaded.graph)
     found = predict_many(loaded, questions, k=k, only_new=only_new)
+    answered = ((n, q, a) for n, (q, a) in enumerate(zip(questions, found, strict=True), start=1))
     if out is None:
-        for answers in found:
-            console.result(answers, as_json)
-        return
-    _write(out, ((n, q, a) for n, (q, a) in enumerate(zip(questions, found, strict=True), start=1)))
-    typer.echo(json.dumps({"out": str(out), "queries": len(questions)}) if as_json else str(out))
+        return _print_json(loaded, answered) if as_json else _print(answered)
+    _write(out, answered)
+    typer.echo(
+        json.dumps({**runs.state_of(loaded), "out": str(out), "queries": len(questions)}) if as_json else str(out)
+    )
 
 
 def read_queries(source: str, graph: Graph) -> list[Query]:
@@ -104,16 +106,27 @@ def _query(path: Path, number: int, fields: list[str], graph: Graph) -> Query:
     return head, relation, tail
 
 
+def _print(answered: Numbered) -> None:
+    for _, _, answers in answered:
+        console.result(answers, as_json=False)
+
+
+def _print_json(run: Run, answered: Numbered) -> None:
+    """One object, printed as it is made: there may be more answers than memory holds."""
+    before = json.dumps({"run": str(run.path), **runs.state_of(run)}, ensure_ascii=False)[:-1] + ', "answers": ['
+    for number, _, answers in answered:
+        typer.echo(before + _json(number, answers), nl=False)
+        before = ", "
+    typer.echo("]}")
+
+
 def _write(out: Path, answered: Numbered) -> None:
     """Line by line, under another name until it is whole."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            WRITERS[out.suffix.lower()](file, answered)
-        temporary.replace(out)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with writing_into(out.parent), atomic_file(out) as file:
+        text = TextIOWrapper(file, encoding="utf-8", newline="")
+        WRITERS[out.suffix.lower()](text, answered)
+        text.detach()  # flushed, and not closed: that is for the file to do
 
 
 def _table(delimiter: str) -> Callable[[IO[str], Numbered], None]:
@@ -131,7 +144,11 @@ def _table(delimiter: str) -> Callable[[IO[str], Numbered], None]:
 
 def _json_lines(file: IO[str], answered: Numbered) -> None:
     for number, _, answers in answered:
-        file.write(json.dumps({"query": number, **answers.as_dict()}, ensure_ascii=False) + "\n")
+        file.write(_json(number, answers) + "\n")
+
+
+def _json(number: int, answers: Answers) -> str:
+    return json.dumps({"query": number, **answers.as_dict()}, ensure_ascii=False)
 
 
 WRITERS: dict[str, Callable[[IO[str], Numbered], None]] = {

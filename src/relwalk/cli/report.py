@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from relwalk.cli import console, options
+from relwalk.checks import DIRECTIONS
+from relwalk.cli import console, options, runs
 
 
 def report(
@@ -17,26 +18,30 @@ def report(
         list[str] | None, typer.Option(help="A relation to draw in detail; may be said several times.")
     ] = None,
     truth: options.Truth = None,
-    directions: Annotated[int, typer.Option(min=10, help="Knowledge vectors drawn by the analysis.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Seed of everything drawn at random.")] = 0,
+    directions: Annotated[
+        int, typer.Option(min=10, max=DIRECTIONS, help="Knowledge vectors drawn by the analysis.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything drawn at random.")] = 0,
     device: options.Device = "cpu",
+    anyway: options.Anyway = False,
     force: options.Force = False,
 ) -> None:
     """One HTML page about a run: figures, relations, predictions, a map, and how far the theory holds."""
     from relwalk.errors import RefusedOverwrite, RelWalkError
-    from relwalk.files import write_atomically
-    from relwalk.report import make_report
-    from relwalk.run import load_run
+    from relwalk.files import atomic_file
+    from relwalk.reporting import make_report
+    from relwalk.runs.folder import REPORT, writing_into
 
-    path = out if out is not None else run / "report.html"
+    path = out if out is not None else run / REPORT
     if path.exists() and (path.is_dir() or not force):
         raise RefusedOverwrite(path)
-    loaded = load_run(run, device=device)
+    loaded = runs.open_run(run, device=device, anyway=anyway)
     if not path.parent.is_dir():
         raise RelWalkError(f"{path.parent} is not a folder. Make it, or choose another --out.")
-    page = make_report(
-        loaded, relations=relation or (), truth=truth, directions=directions, seed=seed, progress=console.note
-    )
-    # A name that is no Unicode text cannot be written as it is.
-    write_atomically(path, page.encode("utf-8", "replace"))
+    # Opened first: what cannot be written is not worth making.
+    with writing_into(path.parent), atomic_file(path) as file:
+        page = make_report(
+            loaded, relations=relation or (), truth=truth, directions=directions, seed=seed, progress=console.note
+        )
+        file.write(page.encode("utf-8", "replace"))  # a name that is no Unicode text cannot be written as it is
     typer.echo(str(path))

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from relwalk.cli import console, options
+from relwalk.checks import DIM, DIRECTIONS
+from relwalk.cli import console, options, runs
 
 if TYPE_CHECKING:
-    from relwalk.run import Run
-    from relwalk.theory.generate import ClosedLoop
+    from relwalk.runs.run import Run
+    from relwalk.theory.closed_loop import ClosedLoop
 
 
 def analyse(
@@ -20,21 +21,24 @@ def analyse(
     part: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only these: orthogonality, kinship, concentration, lemma, correlation, theorem, limits, calibration."
+            help="Only these: orthogonality, similarity, concentration, lemma, correlation, theorem, limits, "
+            "calibration."
         ),
     ] = None,
-    directions: Annotated[int, typer.Option(min=10, help="Knowledge vectors drawn from the sphere.")] = 1000,
+    directions: Annotated[
+        int, typer.Option(min=10, max=DIRECTIONS, help="Knowledge vectors drawn from the sphere.")
+    ] = 1000,
     sample: Annotated[int, typer.Option(min=2, help="Entities sampled for the paper's sigma.")] = 10_000,
     truth: options.Truth = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything drawn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything drawn.")] = 0,
     device: options.Device = "cpu",
+    anyway: options.Anyway = False,
     as_json: options.Json = False,
 ) -> None:
     """Measure every assumption and consequence of the theory on a trained run."""
-    from relwalk.run import load_run
     from relwalk.theory.analyse import analyse as measure
 
-    loaded = load_run(run, device=device)
+    loaded = runs.open_run(run, device=device, anyway=anyway)
     loop = _closed_loop(loaded, truth, seed) if truth is not None else None
     found = measure(
         loaded.model,
@@ -43,11 +47,12 @@ def analyse(
         sample=sample,
         seed=seed,
         parts=part,
-        progress=console.note,
+        progress=True,
     )
     if as_json:
         closed = {"closed_loop": loop.as_dict()} if loop is not None else {}
-        typer.echo(json.dumps({"run": str(run), **found.as_dict(), **closed}, ensure_ascii=False, allow_nan=False))
+        about = {"run": str(run), **runs.state_of(loaded)}
+        typer.echo(json.dumps({**about, **found.as_dict(), **closed}, ensure_ascii=False, allow_nan=False))
         return
     typer.echo(str(found) + (f"\n\nclosed loop\n{loop}" if loop is not None else ""))
 
@@ -59,18 +64,18 @@ def walk(
     ] = None,
     relation: Annotated[str | None, typer.Option(help="Hold the relation: every step takes this one.")] = None,
     hold: Annotated[str, typer.Option(help="nothing, or entity: begin every step at the start.")] = "nothing",
-    steps: Annotated[int, typer.Option(help="Triples of a path.")] = 5,
-    paths: Annotated[int, typer.Option(help="Walkers.")] = 10,
+    steps: Annotated[int, typer.Option(min=1, help="Triples of a path.")] = 5,
+    paths: Annotated[int, typer.Option(min=1, help="Walkers.")] = 10,
     step_size: Annotated[float, typer.Option(help="How far c moves within a triple.")] = 0.1,
     temperature: Annotated[float, typer.Option(help="Divides every score: below 1 walks nearer to the best.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Seed of the walk.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the walk.")] = 0,
+    anyway: options.Anyway = False,
     as_json: options.Json = False,
 ) -> None:
     """Sample paths by name from the learned model: the paper's generative process, run forwards."""
-    from relwalk.run import load_run
     from relwalk.theory.walk import walk as draw
 
-    loaded = load_run(run)
+    loaded = runs.open_run(run, anyway=anyway)
     found = draw(
         loaded.model,
         loaded.graph,
@@ -83,22 +88,22 @@ def walk(
         temperature=temperature,
         seed=seed,
     )
-    console.result(found, as_json)
+    runs.say(loaded, found, as_json)
 
 
 def generate(
     out: Annotated[Path, typer.Option(help="The folder to write: train, valid, test, and the true model in truth/.")],
-    entities: Annotated[int, typer.Option(help="How many entities.")] = 200,
-    relations: Annotated[int, typer.Option(help="How many relations.")] = 4,
-    triples: Annotated[int, typer.Option(help="How many distinct triples.")] = 10_000,
-    dim: Annotated[int, typer.Option(help="Dimension of the true model.")] = 16,
+    entities: Annotated[int, typer.Option(min=2, help="How many entities.")] = 200,
+    relations: Annotated[int, typer.Option(min=1, help="How many relations.")] = 4,
+    triples: Annotated[int, typer.Option(min=1, help="How many distinct triples.")] = 10_000,
+    dim: Annotated[int, typer.Option(min=1, max=DIM, help="Dimension of the true model.")] = 16,
     entity_scale: Annotated[
         float, typer.Option(help="Length of the entities over √d: below 2 little is to be seen.")
     ] = 3.0,
     step_size: Annotated[float, typer.Option(help="How far c moves within a triple.")] = 0.01,
     valid: options.ValidShare = 0.1,
     test: options.TestShare = 0.1,
-    seed: Annotated[int, typer.Option(help="Seed of the model and of its triples.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the model and of its triples.")] = 0,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
@@ -128,7 +133,7 @@ def generate(
 
 def _closed_loop(run: Run, truth: Path, seed: int) -> ClosedLoop:
     from relwalk.generation import load_truth_of
-    from relwalk.theory.generate import closed_loop
+    from relwalk.theory.closed_loop import closed_loop
 
     console.note("closed loop")
     return closed_loop(load_truth_of(run, truth), run.model, seed=seed)

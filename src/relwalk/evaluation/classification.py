@@ -10,23 +10,30 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from relwalk.checks import check_seed
+from relwalk.display import Shown, caption, html_table
 from relwalk.errors import GraphError
 from relwalk.evaluation.metrics import Floats
+from relwalk.evaluation.trained import Trained, model_and_graph
 from relwalk.graph.graph import Graph, Split
 from relwalk.graph.lists import Ints
 from relwalk.models.base import Scorer
+from relwalk.progress import Count, OnProgress, Progress, shown
 
 TripleScores = Callable[[Ints], Floats]
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Thresholds:
+@dataclass(frozen=True, eq=False, repr=False)
+class Thresholds(Shown):
     """A triple counts as true when its score is at least the threshold of its relation."""
 
     per_relation: Floats  # (relations,) the global one where validation shows nothing of the relation
     overall: float
     fitted: Bools  # (relations,)
+
+    def __str__(self) -> str:
+        return f"{int(self.fitted.sum()):,} of {len(self.fitted):,} relations fitted, {self.overall:.4g} for all others"
 
     def decide(self, triples: Ints, scores: Floats) -> Bools:
         return np.asarray(scores >= self.per_relation[triples[:, 1]])
@@ -72,8 +79,8 @@ class Verdicts:
     per_relation: dict[str, tuple[float, int]]  # accuracy, test triples
 
 
-@dataclass(frozen=True, eq=False)
-class ClassificationResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class ClassificationResult(Shown):
     """Triple classification, with the count baseline beside it; prints itself."""
 
     graph: str
@@ -107,6 +114,20 @@ class ClassificationResult:
     def _protocol(self) -> str:
         return f"one threshold per relation, fitted on valid, judged on test; negatives: {self.negatives}"
 
+    def summary(self) -> str:
+        figures = f"accuracy {self.model.accuracy:.4f} (count {self.baseline.accuracy:.4f})"
+        return f"{self.graph}: {figures}, F1 {self.model.f1:.4f}, {self.test_triples:,} test triples"
+
+    def _repr_html_(self) -> str:
+        counted = self.baseline.per_relation
+        rows = [
+            (name, f"{a:.4f}", f"{counted[name][0]:.4f}", f"{n:,}") for name, (a, n) in self.model.per_relation.items()
+        ]
+        rows.append(
+            ("overall", f"{self.model.accuracy:.4f}", f"{self.baseline.accuracy:.4f}", f"{self.test_triples:,}")
+        )
+        return caption(self._protocol()) + html_table(("", "accuracy", "count", "triples"), rows)
+
     def __str__(self) -> str:
         width = max(24, *(len(name) + 2 for name in self.model.per_relation))
         lines = [self._protocol(), f"{'':{width}}{'accuracy':>10}{'count':>8}{'triples':>10}"]
@@ -124,11 +145,25 @@ class ClassificationResult:
         return "\n".join(lines)
 
 
-def classify(model: Scorer, graph: Graph, *, seed: int = 0) -> ClassificationResult:
-    """Fit thresholds on valid, judge test; the graph's own negatives where it ships them, else made by seed."""
+def classify(
+    model: Scorer | Trained, graph: Graph | None = None, *, seed: int = 0, progress: Progress = None
+) -> ClassificationResult:
+    """Fit thresholds on valid, judge test: `classify(run)` or `classify(model, graph)`.
+
+    The negatives are the graph's own where it ships them, else made by seed. `progress`: see `relwalk.progress`.
+    """
+    check_seed(seed)
+    model, graph = model_and_graph(model, graph, "classify")
+    with shown(progress) as on_progress:
+        return _classify(model, graph, seed, on_progress)
+
+
+def _classify(model: Scorer, graph: Graph, seed: int, on_progress: OnProgress) -> ClassificationResult:
+    on_progress(0, 1, "making negatives")
     sets = {split: _labelled(graph, split, seed) for split in ("valid", "test")}
+    count = Count(on_progress, sum(len(triples) for triples, _ in sets.values()), "classifying")
     results = []
-    for scores_of in (model_scores(model), count_scores(graph)):
+    for scores_of in (model_scores(model, count), count_scores(graph)):
         scores = {split: scores_of(triples) for split, (triples, _) in sets.items()}
         thresholds = fit_thresholds(sets["valid"][0], scores["valid"], sets["valid"][1], len(graph.relations))
         results.append((_judge(graph, *sets["test"], scores["test"], thresholds), thresholds))
@@ -147,14 +182,17 @@ def classify(model: Scorer, graph: Graph, *, seed: int = 0) -> ClassificationRes
     )
 
 
-def model_scores(model: Scorer, block: int = 1 << 16) -> TripleScores:
-    """Scores of triples by a model, in blocks."""
+def model_scores(model: Scorer, count: Count, block: int = 1 << 16) -> TripleScores:
+    """Scores of triples by a model, in blocks that are counted."""
     device = next(model.parameters(), torch.zeros(0)).device
 
     def scores(triples: Ints) -> Floats:
         rows = torch.from_numpy(triples.astype(np.int64)).to(device)
+        parts = []
         with torch.inference_mode():
-            parts = [model.score(*part.unbind(1)) for part in torch.split(rows, block)]
+            for part in torch.split(rows, block):
+                parts.append(model.score(*part.unbind(1)))
+                count.add(len(part))
         return torch.cat(parts).double().cpu().numpy()
 
     return scores

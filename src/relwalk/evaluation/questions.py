@@ -12,7 +12,7 @@ from relwalk.graph.lists import Ints, Longs
 
 
 @dataclass(frozen=True)
-class Questions:
+class DistinctQuestions:
     """Question i is asked by `triples[offsets[i] : offsets[i + 1]]`, whose truths stand beside it in `truth`."""
 
     given: Ints  # (questions,)
@@ -22,7 +22,7 @@ class Questions:
     truth: Ints  # (triples,)
 
     @staticmethod
-    def of(triples: Ints, side: Side) -> Questions:
+    def from_triples(triples: Ints, side: Side) -> DistinctQuestions:
         given, truth = (triples[:, 0], triples[:, 2]) if side == "tail" else (triples[:, 2], triples[:, 0])
         relation = triples[:, 1]
         order = np.lexsort((given, relation))
@@ -30,7 +30,7 @@ class Questions:
         new = np.ones(len(order), np.bool_)
         new[1:] = (given[1:] != given[:-1]) | (relation[1:] != relation[:-1])
         first = np.flatnonzero(new)
-        return Questions(given[first], relation[first], np.append(first, len(order)), order, truth)
+        return DistinctQuestions(given[first], relation[first], np.append(first, len(order)), order, truth)
 
     def __len__(self) -> int:
         return len(self.given)
@@ -46,7 +46,7 @@ class Questions:
         return AskedBy(row, self.triples[slots], self.truth[slots], np.bincount(turn))
 
     def most_asked_first(self, rows: Longs) -> Longs:
-        """So that those with a j-th truth, for any j, are a prefix of any part of them."""
+        """The questions with the most true answers first: those with a j-th one then lead any part of them."""
         return rows[np.argsort(self.offsets[rows] - self.offsets[rows + 1], kind="stable")]
 
     def by_relation(self) -> Iterator[Longs]:

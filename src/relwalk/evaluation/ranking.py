@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from relwalk.errors import GraphError, choose
-from relwalk.evaluation.questions import AskedBy, Questions
+from relwalk.evaluation.questions import AskedBy, DistinctQuestions
 from relwalk.evaluation.result import Protocol, RankingResult, SideRanks
 from relwalk.evaluation.scores import Scores
-from relwalk.graph.answers import SIDES, Answers, Side
+from relwalk.evaluation.trained import Trained, model_and_graph
+from relwalk.graph.answers import SIDES, KnownAnswers, Side
 from relwalk.graph.graph import Graph, Split
 from relwalk.graph.lists import Ints, Lists, Longs
 from relwalk.models.base import Scorer
+from relwalk.progress import Count, Progress, shown
 
 Floats = NDArray[np.floating]
 CandidateRule = Literal["all", "argument", "argument-train"]
@@ -32,36 +34,41 @@ CHUNK = 1 << 14  # questions turned into vectors at a time
 
 
 def rank(
-    model: Scorer,
-    graph: Graph,
+    model: Scorer | Trained,
+    graph: Graph | None = None,
     split: Split = "test",
     *,
     filtered: bool = True,
     candidates: CandidateRule = "all",
     triples: Ints | None = None,
     block: int | None = None,
+    progress: Progress = None,
 ) -> RankingResult:
-    """Rank the true head and the true tail of every triple of a split.
+    """Rank the true head and the true tail of every triple of a split: `rank(run)` or `rank(model, graph)`.
 
     `candidates`: "all" entities, those of the relation's "argument" in train, valid and test (the paper's rule,
     which lets the test set into the candidates), or the same from train alone ("argument-train"). A true answer
     that the list does not hold competes with it all the same. `filtered` leaves out the other known answers.
     `triples` are the ones of the split to rank, when not all; `block` is how many scores to hold at a time, as many as
-    suit a cache when left out.
+    suit a cache when left out. `progress`: see `relwalk.progress`.
     """
+    model, graph = model_and_graph(model, graph, "rank")
     triples = graph.split(split) if triples is None else triples
     if len(triples) == 0:
         raise GraphError(f"graph {graph.name!r} has no {split} triples to rank. Give it a {split} split.")
     lists = choose("candidate rule", candidates, _candidate_rules(graph))
-    with torch.inference_mode():
+    questions = {side: DistinctQuestions.from_triples(triples, side) for side in SIDES}
+    with torch.inference_mode(), shown(progress) as on_progress:
+        count = Count(on_progress, sum(map(len, questions.values())), f"ranking {split}")
         ranks = {
             side: _rank_side(
                 Scores(model, side),
-                Questions.of(triples, side),
+                questions[side],
                 len(graph.entities),
                 graph.known[side] if filtered else None,
                 lists[side] if lists else None,
                 block,
+                count,
             )
             for side in SIDES
         }
@@ -74,14 +81,14 @@ def _candidate_rules(graph: Graph) -> dict[str, Mapping[Side, Lists] | None]:
 
 
 class _Candidates(NamedTuple):
-    """The columns that a group of questions is scored against: those that compete, then truths that are not invited."""
+    """The columns that a group of questions is scored against: candidates, then true answers that are none of them."""
 
     entities: Ints | None  # None: all entities
     invited: int  # how many of them, the first ones in ascending order, compete
     width: int
 
     def places(self, entities: Ints) -> Longs:
-        """The column of each entity; beyond `invited` for one that does not compete."""
+        """The column of each entity; at `invited` or beyond for one that is not a candidate."""
         if self.entities is None:
             return entities.astype(np.int64)
         invited, strangers = np.split(self.entities, [self.invited])
@@ -91,27 +98,38 @@ class _Candidates(NamedTuple):
 
 
 def _rank_side(
-    scores: Scores, questions: Questions, entities: int, known: Answers | None, lists: Lists | None, block: int | None
+    scores: Scores,
+    questions: DistinctQuestions,
+    entities: int,
+    known: KnownAnswers | None,
+    lists: Lists | None,
+    block: int | None,
+    count: Count,
 ) -> SideRanks:
     counts = np.empty((3, len(questions.triples)), np.int64)  # above, level, candidates
-    for rows, candidates in _groups(questions, lists, entities):
-        scores.against(candidates.entities)
+    for rows, candidates in _groups(questions, lists, entities, by_relation=scores.by_relation):
+        keys = scores.keys(candidates.entities, int(questions.relation[rows[0]]))
         size = _questions_at_a_time(candidates.width, block)
         # Mixing relations costs a product nothing; any other model gets them one after the other.
-        for chunk in _cut(rows, CHUNK if scores.by_product else size):
-            scores.ask(questions.given[chunk], questions.relation[chunk])
+        for chunk in _cut(rows, CHUNK if keys is not None else size):
+            asked = scores.ask(questions.given[chunk], questions.relation[chunk], candidates.entities, keys)
             for part in _cut(questions.most_asked_first(chunk), size):
-                asked = questions.asked_by(part)
-                left_out = known.to(questions.given[part], questions.relation[part]) if known is not None else None
-                counts[:, asked.triples] = _stand(scores, part - chunk[0], asked, candidates, left_out)
+                asked_by = questions.asked_by(part)
+                left_out = known.lookup(questions.given[part], questions.relation[part]) if known is not None else None
+                table = scores.score(asked, part - chunk[0])  # (candidates, questions)
+                counts[:, asked_by.triples] = _place(scores, table, asked_by, candidates, left_out)
+                count.add(len(part))
     above, level, number = counts
     return SideRanks(optimistic=1 + above, pessimistic=1 + above + level, candidates=number)
 
 
-def _groups(questions: Questions, lists: Lists | None, entities: int) -> Iterator[tuple[Longs, _Candidates]]:
-    """Questions that share their candidates: all of them, or those of one relation."""
+def _groups(
+    questions: DistinctQuestions, lists: Lists | None, entities: int, *, by_relation: bool
+) -> Iterator[tuple[Longs, _Candidates]]:
+    """Questions that share their candidates and keys: all of them, or those of one relation."""
     if lists is None:
-        yield np.arange(len(questions)), _Candidates(None, entities, entities)
+        together = questions.by_relation() if by_relation else [np.arange(len(questions))]
+        yield from ((rows, _Candidates(None, entities, entities)) for rows in together)
         return
     for rows in questions.by_relation():
         invited = lists[int(questions.relation[rows[0]])]
@@ -129,11 +147,10 @@ def _cut(rows: Longs, size: int) -> list[Longs]:
     return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
-def _stand(scores: Scores, rows: Longs, asked: AskedBy, candidates: _Candidates, left_out: Lists | None) -> Longs:
-    """How many candidates are above each truth, level with it, and there at all, itself included."""
-    table = scores.of(rows)  # (candidates, questions)
+def _place(scores: Scores, table: Tensor, asked: AskedBy, candidates: _Candidates, left_out: Lists | None) -> Longs:
+    """For each true answer: how many candidates score above it, how many score the same, how many there are with it."""
     place = candidates.places(asked.truth)
-    true = scores.at(table, place, asked.row)  # from the same product as its rivals'
+    true = scores.pick(table, place, asked.row)  # from the same product as its rivals'
     above, at_least = scores.count(table[: candidates.invited], true, asked.rounds)
     if left_out is None:  # the truth does not compete with itself
         gone = (place < candidates.invited).astype(np.int64)
@@ -142,8 +159,8 @@ def _stand(scores: Scores, rows: Longs, asked: AskedBy, candidates: _Candidates,
         left_row, left_place = left_out.row_of_each_value(), candidates.places(left_out.values)
         competes = left_place < candidates.invited
         left_row, left_place = left_row[competes], left_place[competes]
-        gone = np.bincount(left_row, minlength=len(rows))[asked.row]
-        values = scores.at(table, left_place, left_row)
+        gone = np.bincount(left_row, minlength=table.shape[1])[asked.row]
+        values = scores.pick(table, left_place, left_row)
         gone_above, gone_at_least = _count_sorted(_array(values), left_row, _array(true), asked.row)
     above, at_least = above - gone_above, at_least - gone_at_least
     return np.stack([above, at_least - above, candidates.invited - gone + 1])

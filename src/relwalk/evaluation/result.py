@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from relwalk.display import Shown, caption, html_table
 from relwalk.evaluation.metrics import Floats, RankMetrics, rank_metrics
 from relwalk.graph.answers import SIDES, Side
 from relwalk.graph.cardinality import cardinalities
@@ -46,21 +47,24 @@ class Protocol:
         return asdict(self) | {"text": str(self)}
 
 
-@dataclass(frozen=True)
-class SideRanks:
+@dataclass(frozen=True, repr=False)
+class SideRanks(Shown):
     """The rank of each triple's true head, or tail, by the two extreme rules for ties."""
 
     optimistic: Longs  # ties are below the truth
     pessimistic: Longs  # ties are above it
     candidates: Longs  # how many were ranked, the truth included
 
+    def __str__(self) -> str:
+        return f"of {len(self.optimistic):,} triples, median {np.median(self.by_rule('realistic')):g}"
+
     def by_rule(self, rule: RankRule) -> Floats:
         low, high = self.optimistic.astype(np.float64), self.pessimistic.astype(np.float64)
         return {"optimistic": low, "realistic": (low + high) / 2, "pessimistic": high}[rule]
 
 
-@dataclass(frozen=True, eq=False)
-class RankingResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class RankingResult(Shown):
     """The ranks of a split, and every figure that follows from them."""
 
     graph: Graph
@@ -118,6 +122,15 @@ class RankingResult:
         ids = np.unique(self.triples[:, 1]).tolist()
         return [(self.graph.relations.names[r], self.triples[:, 1] == r) for r in ids]
 
+    def summary(self) -> str:
+        m = self.metrics()
+        how = f"{self.graph.name} {self.protocol.split}, {'filtered' if self.protocol.filtered else 'raw'}"
+        return f"{how}, {self.protocol.candidates}: MRR {m.mrr:.3f}, H@10 {m.hits_at_10:.3f}, {m.queries:,} queries"
+
+    def _repr_html_(self) -> str:
+        rows = [(side, *_figures(self.metrics(side))) for side in ALL_SIDES]
+        return caption(str(self.protocol)) + html_table(("", *FIGURES), rows)
+
     def __str__(self) -> str:
         lines = [str(self.protocol), *_table({side: self.metrics(side) for side in ALL_SIDES})]
         if self.unseen_triples:
@@ -134,16 +147,24 @@ class RankingResult:
         return "\n".join([*lines, f"and {more:,} rarer relations (--json has them all)"] if more else lines)
 
 
+FIGURES = {"MRR": 7, "MR": 9, "AMRI": 7, "H@1": 7, "H@3": 7, "H@10": 7, "queries": 10}  # and their widths
+
+
 def _table(rows: Mapping[str, RankMetrics]) -> list[str]:
     width = min(60, max(12, *(len(name) + 2 for name in rows)))
-    head = f"{'':{width}}{'MRR':>7}{'MR':>9}{'AMRI':>7}{'H@1':>7}{'H@3':>7}{'H@10':>7}{'queries':>10}"
-    return [head, *(f"{_clip(name, width - 2):{width}}{_figures(m)}" for name, m in rows.items())]
+    head = f"{'':{width}}" + "".join(f"{name:>{columns}}" for name, columns in FIGURES.items())
+    lines = [head]
+    for name, metrics in rows.items():
+        figures = zip(_figures(metrics), FIGURES.values(), strict=True)
+        lines.append(f"{_clip(name, width - 2):{width}}" + "".join(f"{text:>{columns}}" for text, columns in figures))
+    return lines
 
 
 def _clip(name: str, width: int) -> str:
     return name if len(name) <= width else "…" + name[1 - width :]
 
 
-def _figures(m: RankMetrics) -> str:
-    hits = f"{m.hits_at_1:>7.3f}{m.hits_at_3:>7.3f}{m.hits_at_10:>7.3f}"
-    return f"{m.mrr:>7.3f}{m.mr:>9.1f}{m.amri:>7.3f}{hits}{m.queries:>10,}"
+def _figures(m: RankMetrics) -> list[str]:
+    """The figures of `FIGURES`, as text."""
+    hits = [f"{share:.3f}" for share in (m.hits_at_1, m.hits_at_3, m.hits_at_10)]
+    return [f"{m.mrr:.3f}", f"{m.mr:.1f}", f"{m.amri:.3f}", *hits, f"{m.queries:,}"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -10,14 +12,25 @@ from torch import Tensor
 from relwalk.errors import RelWalkError
 from relwalk.graph.answers import Side
 from relwalk.graph.lists import Ints, Longs
-from relwalk.models.base import ProductScorer, Queries, Scorer
+from relwalk.models.base import ProductScorer, Scorer
 
 TILE = 1 << 18  # flags written at a time: 1 MB, which the cache of a core holds until they are added up
 HUGE = 1e38  # products whose terms stay below it cannot become infinite, nor not a number
 
 
+class Asked(NamedTuple):
+    """Questions of one side against candidates, ready to be scored."""
+
+    given: Tensor  # (questions,)
+    relations: Tensor  # (questions,)
+    candidates: Tensor | None  # None: all entities
+    keys: Tensor | None  # (candidates, width) of a product model
+    queries: Tensor | None  # (questions, width)
+    finite: bool  # no score can fail to be a number
+
+
 class Scores:
-    """Scores questions of one side against candidates, in buffers that are used again.
+    """Scores questions of one side, in buffers that are used again.
 
     A product model's questions become vectors many at a time and are then multiplied a block at a time; what moves
     all scores of a question alike is left out. Any other model is asked for its scores a block at a time.
@@ -25,49 +38,50 @@ class Scores:
 
     def __init__(self, model: Scorer, side: Side) -> None:
         self.model, self.side = model, side
+        self.product = model if isinstance(model, ProductScorer) else None
+        self.by_relation = self.product is not None and self.product.keys_by_relation
         self.device = next(model.parameters(), torch.zeros(0)).device
         self.space = torch.empty(0, device=self.device)
         self.flags = torch.empty(2 * TILE, device=self.device)
         self.ones = torch.ones(TILE, device=self.device)
-        self.by_product = isinstance(model, ProductScorer) and not self._queries(*self._no_question()).own_bias
 
-    def against(self, entities: Ints | None) -> None:
-        """From now on these are the candidates; None: all entities."""
-        self.candidates = None if entities is None else self._tensor(entities)
-        if self.by_product:
-            table = self.model.entity if self.candidates is None else self.model.vectors(self.candidates)
-            bias = self._queries(*self._no_question()).bias
-            self.table, self.bias = table, bias(table) if bias is not None else table.new_zeros(len(table))
+    def keys(self, candidates: Ints | None, relation: int | None) -> Tensor | None:
+        """The keys of candidates, of all entities for None; of one relation, if the model's depend on it."""
+        if self.product is None:
+            return None
+        entities = None if candidates is None else self._tensor(candidates)
+        one = torch.tensor(relation, device=self.device) if self.by_relation else None
+        return self.product.keys(self.side, entities, one)
 
-    def ask(self, given: Ints, relation: Ints) -> None:
-        """From now on these are the questions."""
-        self.asked = self._tensor(given), self._tensor(relation)
-        if self.by_product:
-            self.vectors = self._queries(*self.asked).vectors
-            longest = _longest(self.vectors) * _longest(self.table) + self.bias.abs().amax()
-            self.finite = bool(longest < HUGE)  # |q·e| <= |q||e|, and so is every sum on the way to it
+    def ask(self, given: Ints, relation: Ints, candidates: Ints | None, keys: Tensor | None) -> Asked:
+        """Questions against candidates, whose `keys` were made before: many questions share them."""
+        ids, relations = self._tensor(given), self._tensor(relation)
+        entities = None if candidates is None else self._tensor(candidates)
+        if self.product is None or keys is None:
+            return Asked(ids, relations, entities, None, None, False)
+        queries = self.product.queries(self.side, ids, relations)
+        finite = bool(_longest(queries) * _longest(keys) < HUGE)  # |q·k| <= |q||k|, and so is every sum on the way
+        return Asked(ids, relations, entities, keys, queries, finite)
 
-    def of(self, rows: Longs) -> Tensor:
+    def score(self, asked: Asked, rows: Longs) -> Tensor:
         """The scores of some of the questions, valid until the next call.  # (candidates, questions)"""
         picked = self._tensor(rows)
-        if self.by_product:
-            # Entities times questions: nearly twice as fast, for thousands by a hundred, as the other way round.
-            size = len(self.table) * len(rows)
+        if asked.keys is not None and asked.queries is not None:
+            # Keys times queries: nearly twice as fast, for thousands by a hundred, as the other way round.
+            size = len(asked.keys) * len(rows)
             if self.space.numel() < size:
-                self.space = self.table.new_empty(size)
-            scores = self.space[:size].view(len(self.table), len(rows))
-            torch.addmm(self.bias.unsqueeze(1), self.table, self.vectors[picked].T, out=scores)
+                self.space = asked.keys.new_empty(size)
+            scores = self.space[:size].view(len(asked.keys), len(rows))
+            torch.mm(asked.keys, asked.queries[picked].T, out=scores)
         else:
-            known, relations = (ids[picked] for ids in self.asked)
-            if self.side == "tail":
-                scores = self.model.score_tails(known, relations, self.candidates).T
-            else:
-                scores = self.model.score_heads(relations, known, self.candidates).T
-        if not (self.by_product and self.finite) and bool(scores.amax().isnan()):
+            given, relations = asked.given[picked], asked.relations[picked]
+            scores = self.model.score_candidates(self.side, given, relations, asked.candidates).T
+        if not asked.finite and bool(scores.amax().isnan()):
             raise RelWalkError("the model gives scores that are not numbers: it cannot be ranked. Train it again.")
         return scores
 
-    def at(self, scores: Tensor, candidate: Longs, question: Longs) -> Tensor:
+    def pick(self, scores: Tensor, candidate: Longs, question: Longs) -> Tensor:
+        """Single scores by their places.  # (places,)"""
         return scores[self._tensor(candidate), self._tensor(question)]
 
     def count(self, scores: Tensor, bars: Tensor, rounds: Longs) -> tuple[Longs, Longs]:
@@ -88,15 +102,6 @@ class Scores:
             start += width
         above, at_least = counts.cpu().numpy().astype(np.int64)
         return above, at_least
-
-    def _queries(self, given: Tensor, relation: Tensor) -> Queries:
-        assert isinstance(self.model, ProductScorer)
-        if self.side == "tail":
-            return self.model.tail_queries(given, relation)
-        return self.model.head_queries(relation, given)
-
-    def _no_question(self) -> tuple[Tensor, Tensor]:
-        return self._tensor(np.zeros(0, np.int64)), self._tensor(np.zeros(0, np.int64))
 
     def _tensor(self, array: NDArray[np.integer]) -> Tensor:
         return torch.from_numpy(array.astype(np.int64)).to(self.device)

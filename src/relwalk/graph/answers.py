@@ -15,7 +15,7 @@ SIDES: tuple[Side, Side] = ("head", "tail")
 
 
 @dataclass(frozen=True)
-class Answers:
+class KnownAnswers:
     """The known answers of every query that a set of triples contains.
 
     A query is a given entity and a relation: (h, r, ?) when the tail is asked, (?, r, t) when the head is.
@@ -26,11 +26,11 @@ class Answers:
     relations: int
 
     @staticmethod
-    def of(triples: Ints, side: Side, relations: int) -> Answers:
+    def from_triples(triples: Ints, side: Side, relations: int) -> KnownAnswers:
         given, asked = (0, 2) if side == "tail" else (2, 0)
         all_keys = triples[:, given].astype(np.int64) * relations + triples[:, 1]
         keys, rows = np.unique(all_keys, return_inverse=True)
-        return Answers(keys, Lists.group(rows, triples[:, asked], len(keys)), relations)
+        return KnownAnswers(keys, Lists.group(rows, triples[:, asked], len(keys)), relations)
 
     def rows(self, given: NDArray[np.integer], relation: NDArray[np.integer]) -> Longs:
         """The row of each query, -1 for a query without a known answer."""
@@ -40,7 +40,7 @@ class Answers:
         row = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
         return np.where(self.keys[row] == wanted, row, -1)
 
-    def to(self, given: NDArray[np.integer], relation: NDArray[np.integer]) -> Lists:
+    def lookup(self, given: NDArray[np.integer], relation: NDArray[np.integer]) -> Lists:
         """The known answers to each of the queries."""
         return self.lists.take(self.rows(given, relation))
 

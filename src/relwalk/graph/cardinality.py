@@ -25,7 +25,7 @@ class Usage:
     tails: Longs  # (relations,)
 
     @staticmethod
-    def of(triples: Ints, entities: int, relations: int) -> Usage:
+    def from_triples(triples: Ints, entities: int, relations: int) -> Usage:
         head, relation, tail = (triples[:, column].astype(np.int64) for column in range(3))
         queries, row = np.unique(head * relations + relation, return_inverse=True)  # the distinct (h, r)
         links = distinct(row * entities + tail) // entities  # one row for each distinct triple
@@ -52,11 +52,11 @@ class Usage:
 def usage(graph: Graph) -> Usage:
     """The usage of each relation in train; of a relation that train lacks, in all triples."""
     sizes = len(graph.entities), len(graph.relations)
-    train = Usage.of(graph.train, *sizes)
+    train = Usage.from_triples(graph.train, *sizes)
     absent = train.triples == 0
     if not absent.any():
         return train
-    rest = Usage.of(graph.triples[absent[graph.triples[:, 1]]], *sizes)
+    rest = Usage.from_triples(graph.triples[absent[graph.triples[:, 1]]], *sizes)
     return Usage(train.triples + rest.triples, train.heads + rest.heads, train.tails + rest.tails)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from relwalk.errors import choose
-from relwalk.graph.download import Progress, RemoteFile, fetch, is_complete
+from relwalk.graph.download import OnDownload, RemoteFile, fetch, is_complete
 
 EMBEDDED = Path(__file__).parent
 
@@ -145,7 +145,7 @@ DATASETS: dict[str, Dataset] = {
 }
 
 
-def locate(name: str, *, data_dir: Path | None = None, progress: Progress | None = None) -> Path:
+def locate(name: str, *, data_dir: Path | None = None, progress: OnDownload | None = None) -> Path:
     """The folder that holds a named graph: embedded, in your folder, in the cache, or downloaded now.
 
     Your folder is `data_dir`, else the environment variable RELWALK_DATA; it holds one folder per graph.

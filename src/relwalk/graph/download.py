@@ -27,7 +27,7 @@ from urllib.request import (
 
 from relwalk.errors import DownloadError
 
-Progress = Callable[[str, int, int | None], None]  # name of the file, bytes so far, bytes in all
+OnDownload = Callable[[str, int, int | None], None]  # name of the file, bytes so far, bytes in all
 
 TIMEOUT_SECONDS = 30.0
 CHUNK = 1 << 16
@@ -56,7 +56,7 @@ class RemoteFile:
     any_order: bool = False
 
 
-def fetch(files: Mapping[str, RemoteFile], into: Path, progress: Progress | None = None) -> None:
+def fetch(files: Mapping[str, RemoteFile], into: Path, progress: OnDownload | None = None) -> None:
     """Download `files` (name in the folder -> where from) so that the folder `into` holds them all.
 
     Everything is loaded and verified in a temporary folder beside `into`, which is then renamed: whoever sees
@@ -105,7 +105,7 @@ def _fetch_one(
     path: Path,
     files: Mapping[str, RemoteFile],
     into: Path,
-    progress: Progress | None,
+    progress: OnDownload | None,
 ) -> None:
     if urlsplit(file.url).scheme not in SCHEMES:
         raise DownloadError(f"{file.url}: found {urlsplit(file.url).scheme!r} address; expected http or https.")
@@ -133,7 +133,7 @@ def _opener() -> OpenerDirector:
     return opener
 
 
-def _copy(name: str, file: RemoteFile, source: IO[bytes], target: IO[bytes], progress: Progress | None) -> None:
+def _copy(name: str, file: RemoteFile, source: IO[bytes], target: IO[bytes], progress: OnDownload | None) -> None:
     """Copy by chunks, and stop one byte past the expected size: enough for `_verify` to refuse it."""
     done = 0
     while chunk := source.read(min(CHUNK, file.size + 1 - done)):

@@ -6,13 +6,14 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relwalk.errors import GraphError
-from relwalk.graph.answers import SIDES, Answers, Side, arguments
+from relwalk.graph.answers import SIDES, KnownAnswers, Side, arguments
 from relwalk.graph.lists import Ints, Lists
 from relwalk.graph.vocabulary import Vocabulary
 
@@ -24,7 +25,7 @@ def empty_triples() -> Ints:
     return np.zeros((0, 3), np.int32)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Graph:
     """Vocabularies, and the triples of each split as (n, 3) ids: head, relation, tail.
 
@@ -83,13 +84,13 @@ class Graph:
         return np.concatenate([self.train, self.valid, self.test])
 
     @cached_property
-    def known(self) -> Mapping[Side, Answers]:
+    def known(self) -> Mapping[Side, KnownAnswers]:
         """The known answers of train, valid and test together: what filtered ranking leaves out."""
-        return {side: Answers.of(self.triples, side, len(self.relations)) for side in SIDES}
+        return {side: KnownAnswers.from_triples(self.triples, side, len(self.relations)) for side in SIDES}
 
     @cached_property
-    def known_in_train(self) -> Mapping[Side, Answers]:
-        return {side: Answers.of(self.train, side, len(self.relations)) for side in SIDES}
+    def known_in_train(self) -> Mapping[Side, KnownAnswers]:
+        return {side: KnownAnswers.from_triples(self.train, side, len(self.relations)) for side in SIDES}
 
     @cached_property
     def argument_lists(self) -> Mapping[Side, Lists]:
@@ -133,3 +134,19 @@ class Graph:
             f"{self.name}: {len(self.entities):,} entities, {len(self.relations):,} relations, "
             f"{len(self.train):,} train / {len(self.valid):,} valid / {len(self.test):,} test triples"
         )
+
+    def __repr__(self) -> str:
+        return f"<Graph {self}>"
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks: sizes, and what the reader noticed."""
+        counts = {
+            "entities": len(self.entities),
+            "relations": len(self.relations),
+            **{part: len(triples) for part, triples in self.parts().items()},
+        }
+        heads = "".join(f"<th>{name.replace('_', ' ')}</th>" for name in counts)
+        cells = "".join(f"<td>{count:,}</td>" for count in counts.values())
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        table = f"<table><caption>{escape(self.name)}</caption><tr>{heads}</tr><tr>{cells}</tr></table>"
+        return table + (f"<ul>{notes}</ul>" if notes else "")

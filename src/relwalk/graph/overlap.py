@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Ints, Longs, distinct
-from relwalk.graph.report import CROWD, OVERLAP
 
 Bools = NDArray[np.bool_]
 
+OVERLAP = 0.8  # Akrami et al. 2020: above it, two relations are inverses or near-duplicates
+CROWD = 64  # links between two entities; a pair with more is left out of the relation pair search
 BLOCK = 1 << 21  # meetings of two relations held before they are merged into counts
 
 
@@ -35,7 +36,7 @@ class Packing:
     table: Longs | None = None
 
     @staticmethod
-    def of(graph: Graph) -> Packing:
+    def from_graph(graph: Graph) -> Packing:
         entities, relations = len(graph.entities), len(graph.relations)
         if 2 * entities**2 * relations < 2**63:
             return Packing(entities, relations)

@@ -43,6 +43,7 @@ def index(raw: RawGraph) -> Graph:
     else:
         entities, relations = list(raw.entity_names), list(raw.relation_names)
         arrays = {part: frame.select(COLUMNS).to_numpy().astype(np.int32) for part, frame in raw.frames.items()}
+    _check_names(raw.name, [*entities, *relations])
     if len(arrays.get("train", ())) == 0:
         raise GraphError(f"graph {raw.name!r} has no training triples. Give it at least one.")
     return Graph(
@@ -57,6 +58,15 @@ def index(raw: RawGraph) -> Graph:
         type_lists=raw.type_lists,
         notes=raw.notes,
     )
+
+
+def _check_names(graph: str, names: Sequence[str]) -> None:
+    """The byte NUL is no part of a name: it would end the name in other programs, and mean a file that is no text."""
+    wrong = next((name for name in names if "\0" in name), None)
+    if wrong is not None:
+        raise GraphError(
+            f"graph {graph!r}: found the name {wrong[:80]!r}; expected names without the byte NUL. Rename it."
+        )
 
 
 def _number(frames: Mapping[str, pl.DataFrame]) -> tuple[list[str], list[str], dict[str, Ints]]:

@@ -9,25 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relwalk.graph.cardinality import CARDINALITIES, usage
+from relwalk.graph.description import Degree, GraphDescription, Leakage, RelationDescription, RelationPair, Unseen
 from relwalk.graph.graph import SPLITS, Graph, Split
 from relwalk.graph.lists import Ints, Lists, Longs, distinct
 from relwalk.graph.overlap import Packing, PairTable, contains, relation_pairs
-from relwalk.graph.report import Degree, GraphReport, Leakage, RelationPair, RelationReport, Unseen
 
 Bools = NDArray[np.bool_]
 
 TOP = 10  # most connected entities listed
 
 
-def describe(graph: Graph) -> GraphReport:
+def describe(graph: Graph) -> GraphDescription:
     """Count everything that the report holds, by sorting: no Python loop over triples."""
-    packing = Packing.of(graph)
+    packing = Packing.from_graph(graph)
     keys = {split: distinct(packing.keys(graph.split(split))) for split in SPLITS}
     pairs = relation_pairs(keys["train"], packing)
     leakage = _leakage(graph.test, keys["train"], pairs.inverse, packing)
     rows = _relation_reports(graph, keys, packing)
     entities, relations = _shown(graph, graph.triples)
-    return GraphReport(
+    return GraphDescription(
         name=graph.name,
         entities=len(graph.entities),
         relations=len(graph.relations),
@@ -59,7 +59,7 @@ def _overlap(keys: Mapping[Split, Longs]) -> dict[str, int]:
 # Relations and pairs of relations
 
 
-def _relation_reports(graph: Graph, keys: Mapping[Split, Longs], packing: Packing) -> tuple[RelationReport, ...]:
+def _relation_reports(graph: Graph, keys: Mapping[Split, Longs], packing: Packing) -> tuple[RelationDescription, ...]:
     used = usage(graph)
     columns = (
         graph.relations.names,
@@ -71,7 +71,7 @@ def _relation_reports(graph: Graph, keys: Mapping[Split, Longs], packing: Packin
         used.tails.tolist(),
         _symmetric_shares(keys, packing).tolist(),
     )
-    return tuple(RelationReport(*row) for row in zip(*columns, strict=True))
+    return tuple(RelationDescription(*row) for row in zip(*columns, strict=True))
 
 
 def _per_relation(relation: Ints, graph: Graph) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from uuid import uuid4
 
@@ -16,6 +17,7 @@ from relwalk.errors import GraphError, RefusedOverwrite, choose
 from relwalk.graph.answers import SIDES
 from relwalk.graph.formats.base import shorten
 from relwalk.graph.formats.rdf import RDFS_LABEL, to_iri
+from relwalk.graph.formats.source import MAGIC
 from relwalk.graph.graph import SPLITS, Graph
 from relwalk.graph.lists import Ints
 from relwalk.graph.raw import COLUMNS
@@ -84,7 +86,7 @@ def _put_folder(aside: Path, out: Path) -> list[Path]:
         aside.replace(out)
         return [out / name for name in names]
     for stale in OWNED - set(names):  # a part of another graph would be read as part of this one
-        if (out / stale).is_file():
+        if (out / stale).is_file() or (out / stale).is_symlink():
             (out / stale).unlink()
     return [(aside / name).replace(out / name) for name in names]
 
@@ -146,10 +148,11 @@ def _write_openke(graph: Graph, out: Path) -> None:
 
 
 def _write_parquet(graph: Graph, out: Path) -> None:
-    for part, triples in graph.parts().items():
-        _named(graph, triples).write_parquet(out / f"{part}.parquet")
-    for stem, labels in _labels(graph).items():
-        labels.write_parquet(out / f"{stem}.parquet")
+    parts = ((part, _named(graph, triples)) for part, triples in graph.parts().items())
+    for stem, frame in (*parts, *_labels(graph).items()):
+        packed = BytesIO()  # polars tells of a full disk in an exception of its own
+        frame.write_parquet(packed)
+        (out / f"{stem}.parquet").write_bytes(packed.getbuffer())
 
 
 def _write_nt(graph: Graph, out: Path) -> None:
@@ -245,10 +248,12 @@ WRITERS: dict[str, Writer] = {
 }
 
 _STEMS = ("train", "valid", "dev", "test")
-OWNED: set[str] = {  # every file that a writer makes, or that a reader would take for one of its own
+_NAMES = {
     *(stem + suffix for stem in _STEMS for suffix in ("", ".txt", ".tsv", ".del", ".parquet", "2id.txt", "_neg.txt")),
     *(f"{stem}_negatives.parquet" for stem in _STEMS),
     *(stem + suffix for stem in ("labels", "relation_labels") for suffix in (".tsv", ".parquet")),
     *("entities.dict", "relations.dict", "entity_ids.del", "relation_ids.del"),
     *("entity2id.txt", "relation2id.txt", "type_constrain.txt"),
 }
+# Every file that a writer makes, or that a reader would take for one of its own.
+OWNED: set[str] = {name + packed for name in _NAMES for packed in ("", *MAGIC)}

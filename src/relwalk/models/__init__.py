@@ -7,14 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from pydantic import create_model
 
+from relwalk.checks import DIM, check_whole
 from relwalk.errors import RelWalkError, UnknownChoice, choose
-from relwalk.models.base import ProductScorer, Queries, Scorer
+from relwalk.faults import settings_errors
+from relwalk.models.base import ProductScorer, Scorer
 from relwalk.models.complex import ComplEx
 from relwalk.models.distmult import DistMult
 from relwalk.models.reciprocal import Reciprocal
 from relwalk.models.relwalk import RelWalk
 from relwalk.models.rescal import RESCAL
+from relwalk.models.size import refuse_too_large
 from relwalk.models.transe import TransE
 
 MODELS: dict[str, type[Scorer]] = {
@@ -26,25 +30,101 @@ MODELS: dict[str, type[Scorer]] = {
 }
 
 
-def build_model(name: str, entities: int, relations: int, dim: int, *, seed: int, options: Mapping[str, Any]) -> Scorer:
-    """A fresh model by name; options it does not have are refused. Any model can be `reciprocal`."""
-    kind = choose("model", name, MODELS)
-    known = [p.name for p in inspect.signature(kind).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    known = [*(option for option in known if option != "generator"), "reciprocal"]
+OPTIONS = {  # of models, beside dim: what `help(relwalk.train)` says of them
+    "orthogonality": "of RelWalk's matrices, soft by the paper's penalty",
+    "lambda1": "weight of ||R1ᵀR1 - I||² (soft); 10 when None",
+    "lambda2": "weight of ||R2ᵀR2 - I||² (soft); 10 when None",
+    "start_from": "where RelWalk's matrices start: signs, rotations or identity",
+    "entity_scale": "standard deviation of the coordinates that RelWalk's entities start with",
+    "reciprocal": "ask for heads by an inverse of each relation (product models, likelihood)",
+}
+
+FLAGS = {"start_from": ("--start-from", "--start")}  # on the command line, when --its-name will not do
+
+Model = str | type[Scorer]  # by name, or a class of one's own
+
+
+def model_class(model: Model) -> type[Scorer]:
+    """The class of a model by name, or the class itself."""
+    if isinstance(model, str):
+        return choose("model", model, MODELS)
+    if not (isinstance(model, type) and issubclass(model, Scorer)):
+        raise RelWalkError(f"model is {model!r}; expected one of {', '.join(MODELS)}, or a subclass of relwalk.Scorer")
+    return model
+
+
+def model_name(model: Model) -> str:
+    """What a record calls it: its name, or `module:Class` for one that is not listed."""
+    return model if isinstance(model, str) else f"{model.__module__}:{model.__qualname__}"
+
+
+def model_options(kind: type[Scorer]) -> dict[str, inspect.Parameter]:
+    """The options of a model by name, with their types and defaults. Any product model can be `reciprocal`."""
+    keywords = [p for p in inspect.signature(kind, eval_str=True).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    reciprocal = inspect.Parameter("reciprocal", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool)
+    return {p.name: p for p in (*keywords, reciprocal) if p.name != "generator"}
+
+
+def fitting_options(kind: type[Scorer], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that the model has."""
+    return {name: value for name, value in options.items() if name in model_options(kind)}
+
+
+def check_options(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options, each of its type; one that the model does not have is refused."""
+    kind = model_class(model)
+    known = model_options(kind)
     for option in options:
         if option not in known:
-            raise UnknownChoice(f"option of model {name}", option, known)
-    own = {option: value for option, value in options.items() if option != "reciprocal"}
-    reciprocal = bool(options.get("reciprocal", False))
-    generator = torch.Generator().manual_seed(seed)
-    model = kind(entities, 2 * relations if reciprocal else relations, dim, generator=generator, **own)  # type: ignore[call-arg]
+            raise UnknownChoice(f"option of model {kind.__name__}", option, known)
+    annotated = {option: p for option, p in known.items() if p.annotation is not p.empty}
+    fields: Any = {option: (p.annotation, p.default) for option, p in annotated.items()}
+    with settings_errors():
+        checked = create_model("Options", **fields)(**{o: value for o, value in options.items() if o in annotated})
+    return {option: getattr(checked, option, value) for option, value in options.items()}
+
+
+def build_model(
+    model: Model, entities: int, relations: int, dim: int, *, seed: int, options: Mapping[str, Any], copies: int = 1
+) -> Scorer:
+    """A fresh model; options it does not have are refused. Any product model can be `reciprocal`.
+
+    A model that does not fit into memory `copies` times is refused before it is made: training holds several.
+    """
+    kind = model_class(model)
+    check_whole("dim", dim, most=DIM)
+    own = check_options(model, options)
+    reciprocal = own.pop("reciprocal", False)
+    count = 2 * relations if reciprocal else relations
+
+    def build() -> Scorer:
+        generator = torch.Generator().manual_seed(seed)
+        return kind(entities, count, dim, generator=generator, **own)  # type: ignore[call-arg]
+
+    refuse_too_large(build, entities, count, dim, copies=copies, what=f"{kind.__name__} of {dim:,} dimensions")
+    made = build()
     if not reciprocal:
-        return model
-    if not isinstance(model, ProductScorer):
+        return made
+    if not isinstance(made, ProductScorer):
         raise RelWalkError(
-            f"model {name} cannot be reciprocal: it does not say its questions as vectors. Leave it out."
+            f"{made.title} cannot be reciprocal: it does not say its questions as vectors. Leave it out."
         )
-    return Reciprocal(model)
+    return Reciprocal(made)
 
 
-__all__ = ["MODELS", "ProductScorer", "Queries", "Reciprocal", "RelWalk", "Scorer", "build_model"]
+__all__ = [
+    "FLAGS",
+    "MODELS",
+    "OPTIONS",
+    "Model",
+    "ProductScorer",
+    "Reciprocal",
+    "RelWalk",
+    "Scorer",
+    "build_model",
+    "check_options",
+    "fitting_options",
+    "model_class",
+    "model_name",
+    "model_options",
+]

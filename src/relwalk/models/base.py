@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+
+from relwalk.graph.answers import Side
+from relwalk.models.relation_matmul import Groups
+from relwalk.models.tables import Dropout, EntityTable, squared_norms
 
 
 class Scorer(nn.Module, ABC):
     """Triples to scores: higher is more likely.
 
-    A model implements `score`, `score_tails` and `score_heads`, which must agree with each other (one contract
-    test checks every model in `MODELS`), and inherits the rest; a `ProductScorer` gets the last two as well.
-    `scale` turns a score into an unnormalised log-probability: p(t | h, R) is the softmax of `scale * score` over
-    the tails.
+    A model implements `score` and `score_candidates`, which must agree with each other (`relwalk.testing.check_model`
+    checks), and inherits the rest; a `ProductScorer` gets the second as well. Its entities are one or more
+    `EntityTable`s; all other weights are its relations'. `scale` turns a score into an unnormalised log-probability:
+    p(t | h, R) is the softmax of `scale * score` over the tails.
 
+    `side` is what is asked: "tail" for (h, r, ?), where the head is given, "head" for (?, r, t).
     `candidates` says which entities are scored: None for all of them, a vector (n,) for the same ones in
     every row, or a matrix (batch, n) for its own ones in each row.
     """
 
     scale: float = 1.0
     lr: float = 0.1  # the learning rate of Adagrad that suits the size of its vectors
-    entity: nn.Parameter  # (entities, dim) every model has one; all other weights are its relations'
 
     def __init__(self, entities: int, relations: int, dim: int) -> None:
         super().__init__()
         self.entities, self.relations, self.dim = entities, relations, dim
-        self._table: Tensor | None = None
 
     @property
     def title(self) -> str:
@@ -39,37 +38,26 @@ class Scorer(nn.Module, ABC):
         return type(self).__name__
 
     @property
-    def table(self) -> Tensor:
-        """The vectors of all entities, or those that `using` put in their place.  # (entities, dim)"""
-        return self.entity if self._table is None else self._table
-
-    @contextmanager
-    def using(self, table: Tensor) -> Iterator[None]:
-        """Within, these are all the entities there are, and each is known by its row here.
-
-        A step that concerns a few thousand of a million entities costs what those few cost, in any model.
-        """
-        before, self._table = self._table, table
-        try:
-            yield
-        finally:
-            self._table = before
-
-    def vectors(self, entities: Tensor) -> Tensor:
-        """The vectors of entities. Unlike `entity[...]`, its gradient adds up in the same order every time."""
-        return F.embedding(entities, self.table)  # (*entities.shape, dim)
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
 
     @abstractmethod
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         """The score of each triple.  # (batch,)"""
 
     @abstractmethod
+    def score_candidates(
+        self, side: Side, given: Tensor, relations: Tensor, candidates: Tensor | None = None
+    ) -> Tensor:
+        """The score of every candidate as the answer to each question.  # (batch, candidates)"""
+
     def score_tails(self, heads: Tensor, relations: Tensor, candidates: Tensor | None = None) -> Tensor:
         """The score of (h, r, ?) for every candidate.  # (batch, candidates)"""
+        return self.score_candidates("tail", heads, relations, candidates)
 
-    @abstractmethod
     def score_heads(self, relations: Tensor, tails: Tensor, candidates: Tensor | None = None) -> Tensor:
         """The score of (?, r, t) for every candidate.  # (batch, candidates)"""
+        return self.score_candidates("head", tails, relations, candidates)
 
     def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
         """The score of (h, ?, t) for every relation.  # (batch, relations)"""
@@ -77,21 +65,43 @@ class Scorer(nn.Module, ABC):
         scores = self.score(heads.repeat(self.relations), every.repeat_interleave(batch), tails.repeat(self.relations))
         return scores.view(self.relations, batch).T
 
+    def log_prob_candidates(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
+        """log p(t | h, R) over all tails, or log p(h | R, t) over all heads.  # (batch, entities)"""
+        return torch.log_softmax(self.scale * self.score_candidates(side, given, relations), dim=-1)
+
     def log_prob_tails(self, heads: Tensor, relations: Tensor) -> Tensor:
         """log p(t | h, R) over all tails.  # (batch, entities)"""
-        return torch.log_softmax(self.scale * self.score_tails(heads, relations), dim=-1)
+        return self.log_prob_candidates("tail", heads, relations)
 
     def log_prob_heads(self, relations: Tensor, tails: Tensor) -> Tensor:
         """log p(h | R, t) over all heads.  # (batch, entities)"""
-        return torch.log_softmax(self.scale * self.score_heads(relations, tails), dim=-1)
+        return self.log_prob_candidates("head", tails, relations)
 
     def log_prob_relations(self, heads: Tensor, tails: Tensor, prior: Tensor | None = None) -> Tensor:
         """log p(R | h, t) over all relations, with a prior p(R), uniform unless given.  # (batch, relations)"""
         scores = self.scale * self.score_relations(heads, tails)
         return torch.log_softmax(scores if prior is None else scores + prior.log(), dim=-1)
 
-    def cubes(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        """Σ |x|³ over the coordinates of heads and tails, and of relations that are vectors: the N3 norm."""
+    def tables(self) -> list[EntityTable]:
+        """The tables of its entities."""
+        return [module for module in self.modules() if isinstance(module, EntityTable)]
+
+    def dropouts(self) -> dict[str, Dropout]:
+        """Its dropouts by the attribute's name: what a training can set a rate for."""
+        modules = self.named_modules()
+        return {name.rpartition(".")[2]: module for name, module in modules if isinstance(module, Dropout)}
+
+    def vectors(self, entities: Tensor | None = None) -> Tensor:
+        """All that the model knows of entities, their rows in every table side by side.  # (entities, numbers)"""
+        rows = [table(entities) for table in self.tables()]
+        return rows[0] if len(rows) == 1 else torch.cat(rows, -1)
+
+    def squared_norms(self, entities: Tensor | None = None) -> Tensor:
+        """Σ x² over all that the model knows of an entity.  # (entities,)"""
+        return torch.stack([squared_norms(table(entities)) for table in self.tables()]).sum(0)
+
+    def n3_norm(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        """Σ |x|³ over the coordinates of heads and tails, and of relations that are vectors: the nuclear 3-norm."""
         return self.vectors(heads).abs().pow(3).sum() + self.vectors(tails).abs().pow(3).sum()
 
     def penalty(self, relations: Tensor) -> Tensor:
@@ -99,70 +109,51 @@ class Scorer(nn.Module, ABC):
         return torch.zeros((), device=relations.device)
 
     def orthogonal(self) -> list[nn.Parameter]:
-        """The weights that are stacks of orthogonal matrices: an optimiser of their own keeps them so."""
+        """The weights that are stacks of orthogonal matrices: an optimizer of their own keeps them so."""
         return []
-
-
-class _SquaredNorms(torch.autograd.Function):
-    """Autograd would keep a square of the whole table, and make two more of its size on the way back."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
-        norms: Tensor = torch.linalg.vector_norm(x, dim=-1)
-        return norms.square()
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Tensor:
-        (x,) = ctx.saved_tensors
-        return torch.mul(x, (2 * grads[0]).unsqueeze(-1))
-
-
-def squared_norms(x: Tensor) -> Tensor:
-    """||x||² of each vector.  # (...,)"""
-    norms: Tensor = _SquaredNorms.apply(x)  # type: ignore[no-untyped-call]
-    return norms
-
-
-class Queries(NamedTuple):
-    """Questions as vectors: entity e scores `vectors · e + bias(e) + offset`.
-
-    `bias` maps candidate vectors to one number each, (n, dim) -> (n,), the same for every question; or, when
-    `own_bias`, to a row per question, (n, dim) or (batch, n, dim) -> (batch, n).
-    """
-
-    vectors: Tensor  # (batch, dim)
-    bias: Callable[[Tensor], Tensor] | None = None
-    offset: Tensor | None = None  # (batch,) moves a whole row: ranks and softmax do not see it
-    own_bias: bool = False
 
 
 class ProductScorer(Scorer, ABC):
     """A model whose scores of all entities are one matrix product: dot products and squared distances.
 
-    It says how a question becomes a vector; ranking and the exact softmax are then written once for all.
+        score = queries(side, given, relations) · keys(side, candidates) + offsets(side, given, relations)
+
+    A bias, a squared norm or a temperature is one more coordinate of both: RelWalk's key is [e, ||e||²] and its query
+    [2 R x, 1]. Ranking and the exact softmax are then written once for all.
     """
 
-    @abstractmethod
-    def tail_queries(self, heads: Tensor, relations: Tensor) -> Queries:
-        """(h, r, ?) as vectors."""
+    keys_by_side: bool = False  # heads and tails have keys of their own
+    keys_by_relation: bool = False  # so has every relation: products are then made one relation at a time
 
     @abstractmethod
-    def head_queries(self, relations: Tensor, tails: Tensor) -> Queries:
-        """(?, r, t) as vectors."""
+    def queries(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
+        """A vector for each question.  # (batch, width)"""
 
-    def score_tails(self, heads: Tensor, relations: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return self._answer(self.tail_queries(heads, relations), candidates)
+    @abstractmethod
+    def keys(self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None) -> Tensor:
+        """A vector for each candidate: the given entities, or all.  # (candidates, width)
 
-    def score_heads(self, relations: Tensor, tails: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return self._answer(self.head_queries(relations, tails), candidates)
+        `relations` is given only if `keys_by_relation`: one for every key (candidates,), or a scalar for all of them.
+        """
 
-    def _answer(self, queries: Queries, candidates: Tensor | None) -> Tensor:
-        e = self.table if candidates is None else self.vectors(candidates)  # (n, dim) or (batch, n, dim)
-        q = queries.vectors  # (batch, dim)
-        bias = queries.bias(e) if queries.bias is not None else q.new_zeros(())
-        if e.dim() == 2:
-            scores = torch.addmm(bias, q, e.T)  # (batch, n)
+    def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor | None:
+        """What is added to all scores of a question: ranks and softmax do not see it.  # (batch,)"""
+        return None
+
+    def score_candidates(
+        self, side: Side, given: Tensor, relations: Tensor, candidates: Tensor | None = None
+    ) -> Tensor:
+        queries = self.queries(side, given, relations)  # (batch, width)
+        if candidates is not None and candidates.dim() == 2:
+            own = relations.repeat_interleave(candidates.shape[1]) if self.keys_by_relation else None
+            keys = self.keys(side, candidates.flatten(), own).view(*candidates.shape, queries.shape[1])
+            scores = torch.bmm(keys, queries.unsqueeze(-1)).squeeze(-1)  # (batch, n, width) to (batch, n)
+        elif not self.keys_by_relation:
+            scores = queries @ self.keys(side, candidates).T  # (batch, n)
         else:
-            scores = torch.bmm(e, q.unsqueeze(-1)).squeeze(-1) + bias  # (batch, n)
-        return scores if queries.offset is None else scores.add_(queries.offset.unsqueeze(1))
+            groups = Groups(relations)
+            rows = zip(groups.relations, torch.split(groups.sort(queries), groups.counts), strict=True)
+            parts = [part @ self.keys(side, candidates, relations.new_tensor(r)).T for r, part in rows]
+            scores = groups.unsort(torch.cat(parts)) if parts else queries.new_empty(0, 0)
+        offsets = self.offsets(side, given, relations)
+        return scores if offsets is None else scores + offsets.unsqueeze(1)

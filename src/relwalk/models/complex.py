@@ -7,7 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from relwalk.errors import RelWalkError
-from relwalk.models.base import ProductScorer, Queries
+from relwalk.graph.answers import Side
+from relwalk.models.base import ProductScorer
+from relwalk.models.tables import Dropout, EntityTable
 
 
 class ComplEx(ProductScorer):
@@ -23,25 +25,30 @@ class ComplEx(ProductScorer):
         super().__init__(entities, relations, dim)
         if dim % 2:
             raise RelWalkError(f"ComplEx needs an even dim (real and imaginary parts); found {dim}")
-        self.entity = nn.Parameter(torch.randn(entities, dim, generator=generator) / dim**0.5)
+        self.entity = EntityTable(torch.randn(entities, dim, generator=generator) / dim**0.5)
         self.relation = nn.Parameter(torch.randn(relations, dim, generator=generator))
+        self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        return (self.tail_queries(heads, relations).vectors * self.vectors(tails)).sum(-1)  # (batch,)
+        h, r, t = (torch.complex(*x.chunk(2, -1)) for x in (self.entity(heads), self._r(relations), self.entity(tails)))
+        return (h * r * t.conj()).sum(-1).real  # (batch,)
 
-    def tail_queries(self, heads: Tensor, relations: Tensor) -> Queries:
-        a, b = self.vectors(heads).chunk(2, -1)
-        c, d = F.embedding(relations, self.relation).chunk(2, -1)
-        return Queries(torch.cat([a * c - b * d, a * d + b * c], -1))  # (batch, dim)  h r
+    def queries(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
+        a, b = self.entity_dropout(self.entity(given)).chunk(2, -1)
+        c, d = self._r(relations).chunk(2, -1)
+        if side == "tail":
+            return self.query_dropout(torch.cat([a * c - b * d, a * d + b * c], -1))  # (batch, dim)  h r
+        return self.query_dropout(torch.cat([a * c + b * d, b * c - a * d], -1))  # (batch, dim)  conj(r) t
 
-    def head_queries(self, relations: Tensor, tails: Tensor) -> Queries:
-        a, b = self.vectors(tails).chunk(2, -1)
-        c, d = F.embedding(relations, self.relation).chunk(2, -1)
-        return Queries(torch.cat([a * c + b * d, b * c - a * d], -1))  # (batch, dim)  conj(r) t
+    def keys(self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None) -> Tensor:
+        return self.entity(entities)  # (candidates, dim)
 
-    def cubes(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        parts = (self.vectors(heads), F.embedding(relations, self.relation), self.vectors(tails))
+    def n3_norm(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        parts = (self.entity(heads), self._r(relations), self.entity(tails))
         return sum((_moduli(x).pow(3).sum() for x in parts), start=parts[0].new_zeros(()))
+
+    def _r(self, relations: Tensor) -> Tensor:
+        return F.embedding(relations, self.relation)  # (batch, dim)
 
 
 def _moduli(x: Tensor) -> Tensor:

@@ -6,7 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from relwalk.models.base import ProductScorer, Queries
+from relwalk.graph.answers import Side
+from relwalk.models.base import ProductScorer
+from relwalk.models.tables import Dropout, EntityTable
 
 
 class DistMult(ProductScorer):
@@ -19,17 +21,19 @@ class DistMult(ProductScorer):
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
-        self.entity = nn.Parameter(torch.randn(entities, dim, generator=generator) / dim**0.5)
+        self.entity = EntityTable(torch.randn(entities, dim, generator=generator) / dim**0.5)
         self.relation = nn.Parameter(torch.randn(relations, dim, generator=generator))
+        self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        return (self.vectors(heads) * F.embedding(relations, self.relation) * self.vectors(tails)).sum(-1)  # (batch,)
+        return (self.entity(heads) * F.embedding(relations, self.relation) * self.entity(tails)).sum(-1)  # (batch,)
 
-    def tail_queries(self, heads: Tensor, relations: Tensor) -> Queries:
-        return Queries(self.vectors(heads) * F.embedding(relations, self.relation))  # (batch, dim)
+    def queries(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
+        x = self.entity_dropout(self.entity(given))  # (batch, dim)
+        return self.query_dropout(x * F.embedding(relations, self.relation))  # (batch, dim)
 
-    def head_queries(self, relations: Tensor, tails: Tensor) -> Queries:
-        return Queries(self.vectors(tails) * F.embedding(relations, self.relation))  # (batch, dim)
+    def keys(self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None) -> Tensor:
+        return self.entity(entities)  # (candidates, dim)
 
-    def cubes(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        return super().cubes(heads, relations, tails) + F.embedding(relations, self.relation).abs().pow(3).sum()
+    def n3_norm(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        return super().n3_norm(heads, relations, tails) + F.embedding(relations, self.relation).abs().pow(3).sum()

@@ -49,14 +49,14 @@ def soft_penalty(matrices: Tensor) -> Tensor:
 
 @torch.no_grad()
 def nearest_orthogonal(matrices: Tensor, most_steps: int = 12) -> Tensor:
-    """The orthogonal matrix next to each given one (its polar factor).  # (count, dim, dim)
+    """The orthogonal matrix next to each given one (its polar factor).  # (..., dim, dim)
 
     Newton-Schulz, R <- R (3I - RᵀR) / 2, needs products only and converges quadratically while no singular
     value exceeds sqrt(3). Matrices further off than that go through an SVD. A step is made only for those that
     still need it.
     """
-    result = matrices.clone()
-    pending = torch.arange(len(matrices), device=matrices.device)
+    result = matrices.flatten(0, -3).clone()
+    pending = torch.arange(len(result), device=matrices.device)
     for _ in range(most_steps):
         current = result.index_select(0, pending) if len(pending) < len(result) else result
         off = defect(current)
@@ -69,7 +69,7 @@ def nearest_orthogonal(matrices: Tensor, most_steps: int = 12) -> Tensor:
         pending = pending[far | (0.75 * size.square() > TOLERANCE)]  # what the step left of the defect
         if len(pending) == 0:
             break
-    return result
+    return result.view(matrices.shape)
 
 
 def _polar_factor(matrices: Tensor) -> Tensor:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 from torch import Tensor, nn
 
-from relwalk.models.base import ProductScorer, Queries
+from relwalk.graph.answers import Side
+from relwalk.models.base import ProductScorer
 
 
 class Reciprocal(ProductScorer):
@@ -23,41 +21,35 @@ class Reciprocal(ProductScorer):
     def __init__(self, base: ProductScorer) -> None:
         super().__init__(base.entities, base.relations // 2, base.dim)
         self.base, self.scale, self.lr = base, base.scale, base.lr
+        self.keys_by_relation = base.keys_by_relation
 
     @property
     def title(self) -> str:
         return f"{self.base.title} with reciprocal relations"
 
-    @property
-    def entity(self) -> nn.Parameter:  # type: ignore[override]
-        return self.base.entity
-
-    @property
-    def table(self) -> Tensor:
-        return self.base.table
-
-    @contextmanager
-    def using(self, table: Tensor) -> Iterator[None]:
-        with self.base.using(table):
-            yield
-
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         there = self.base.score(heads, relations, tails)
         return (there + self.base.score(tails, relations + self.relations, heads)) / 2  # (batch,)
 
-    def tail_queries(self, heads: Tensor, relations: Tensor) -> Queries:
-        return self.base.tail_queries(heads, relations)
+    def queries(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
+        return self.base.queries("tail", given, self._asked(side, relations))
 
-    def head_queries(self, relations: Tensor, tails: Tensor) -> Queries:
-        return self.base.tail_queries(tails, relations + self.relations)
+    def keys(self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None) -> Tensor:
+        return self.base.keys("tail", entities, None if relations is None else self._asked(side, relations))
+
+    def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor | None:
+        return self.base.offsets("tail", given, self._asked(side, relations))
+
+    def _asked(self, side: Side, relations: Tensor) -> Tensor:
+        return relations if side == "tail" else relations + self.relations
 
     def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
         there, back = self.base.score_relations(heads, tails), self.base.score_relations(tails, heads)
         return (there[:, : self.relations] + back[:, self.relations :]) / 2  # (batch, relations)
 
-    def cubes(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        there = self.base.cubes(heads, relations, tails)
-        return (there + self.base.cubes(tails, relations + self.relations, heads)) / 2
+    def n3_norm(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        there = self.base.n3_norm(heads, relations, tails)
+        return (there + self.base.n3_norm(tails, relations + self.relations, heads)) / 2
 
     def penalty(self, relations: Tensor) -> Tensor:
         return self.base.penalty(torch.cat([relations, relations + self.relations]))

@@ -8,12 +8,16 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from relwalk.checks import check_number
 from relwalk.errors import RelWalkError, UnknownChoice
-from relwalk.models.base import ProductScorer, Queries, squared_norms
-from relwalk.models.grouped import project
+from relwalk.graph.answers import Side
+from relwalk.models.base import ProductScorer
 from relwalk.models.orthogonal import soft_penalty, start
+from relwalk.models.relation_matmul import project
+from relwalk.models.tables import Dropout, EntityTable, with_constant, with_squared_norms
 
 Orthogonality = Literal["exact", "soft"]
+LARGEST = 1e6  # weight of a penalty, or length of a vector over √d
 PENALTY = 10.0  # λ1 and λ2 of soft orthogonality when not given: the paper's best
 
 
@@ -53,12 +57,18 @@ class RelWalk(ProductScorer):
         if orthogonality == "exact" and not lambda1 is lambda2 is None:
             raise RelWalkError("lambda1 and lambda2 mean nothing to exact orthogonality. Say soft, or leave them out.")
         self.orthogonality = orthogonality
-        self.lambda1, self.lambda2 = (PENALTY if weight is None else weight for weight in (lambda1, lambda2))
+        self.keys_by_side = self.keys_by_relation = orthogonality == "soft"  # of exact matrices Rᵀe need not be made
+        self.lambda1, self.lambda2 = (
+            PENALTY if weight is None else check_number(name, weight, 0, LARGEST)
+            for name, weight in (("lambda1", lambda1), ("lambda2", lambda2))
+        )
+        check_number("entity_scale", entity_scale, 0, LARGEST, above=True)
         self.scale = 1 / (2 * dim)
-        self.entity = nn.Parameter(entity_scale * torch.randn(entities, dim, generator=generator))
+        self.entity = EntityTable(entity_scale * torch.randn(entities, dim, generator=generator))
         self.R2 = nn.Parameter(start(start_from, relations, dim, generator))
         if orthogonality == "soft":
             self.free_R1 = nn.Parameter(torch.eye(dim).repeat(relations, 1, 1))
+        self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 
     @property
     def exact(self) -> bool:
@@ -77,35 +87,37 @@ class RelWalk(ProductScorer):
         return self.R2.mT if self.exact else self.free_R1 @ self.R2.mT
 
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        h = self._project_head(self.vectors(heads), relations)  # (batch, dim)  R1ᵀh
-        t = project(self.vectors(tails), self.R2, relations)  # (batch, dim)  R2ᵀt
+        h = self._turn("head", self.entity(heads), relations)  # (batch, dim)  R1ᵀh
+        t = self._turn("tail", self.entity(tails), relations)  # (batch, dim)  R2ᵀt
         return (h + t).square().sum(-1)  # (batch,)
 
-    def tail_queries(self, heads: Tensor, relations: Tensor) -> Queries:
-        h = self._project_head(self.vectors(heads), relations)  # (batch, dim)
-        return self._queries(h, project(h, self.R2, relations, transposed=True), self.R2, relations)
+    def queries(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
+        """||x + Rᵀe||² = [2x, 1] · [Rᵀe, ||Rᵀe||²] + ||x||²; for orthogonal R, [2Rx, 1] · [e, ||e||²] + ||x||²."""
+        x = self._turn(_other(side), self.entity_dropout(self.entity(given)), relations)  # (batch, dim)
+        if self.exact and side == "tail":
+            x = project(x, self.R2, relations, transposed=True)
+        return with_constant(2 * self.query_dropout(x), 1.0)  # (batch, dim + 1)
 
-    def head_queries(self, relations: Tensor, tails: Tensor) -> Queries:
-        t = project(self.vectors(tails), self.R2, relations)  # (batch, dim)
-        if self.exact:
-            return self._queries(t, t, self.R2, relations)
-        return self._queries(t, project(t, self.free_R1, relations, transposed=True), self.free_R1, relations)
+    def keys(self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None) -> Tensor:
+        e = self.entity(entities)
+        if relations is not None:
+            e = self._turn(side, e, relations)
+        return with_squared_norms(e)  # (candidates, dim + 1)
 
-    def _queries(self, x: Tensor, Rx: Tensor, R: Tensor, relations: Tensor) -> Queries:
-        """||x + Rᵀe||² = 2 (R x)·e + ||Rᵀe||² + ||x||² for every candidate e; ||Rᵀe|| = ||e|| when exact."""
-        offset = x.square().sum(-1)
-        if self.exact:
-            return Queries(2 * Rx, squared_norms, offset)
-        return Queries(2 * Rx, lambda e: _projected_norms(e, R, relations), offset, own_bias=True)
+    def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
+        return self._turn(_other(side), self.entity(given), relations).square().sum(-1)  # (batch,)
+
+    def _turn(self, side: Side, x: Tensor, relations: Tensor) -> Tensor:
+        """R1ᵀx for heads, R2ᵀx for tails.  # (batch, dim)"""
+        if side == "tail":
+            return project(x, self.R2, relations)
+        return x if self.exact else project(x, self.free_R1, relations)
 
     def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
-        h, t = self.vectors(heads), self.vectors(tails)  # (batch, dim)
+        h, t = self.entity(heads), self.entity(tails)  # (batch, dim)
         if not self.exact:
             h = torch.einsum("bd,rde->rbe", h, self.free_R1)  # (relations, batch, dim)
         return (h + torch.einsum("bd,rde->rbe", t, self.R2)).square().sum(-1).T  # (batch, relations)
-
-    def _project_head(self, rows: Tensor, relations: Tensor) -> Tensor:
-        return rows if self.exact else project(rows, self.free_R1, relations)
 
     def penalty(self, relations: Tensor) -> Tensor:
         if self.exact:
@@ -121,7 +133,7 @@ class RelWalk(ProductScorer):
 
         The paper's 2 log Z. When R is exactly orthogonal R c is as uniform as c, and Z is the same for all.
         """
-        c = torch.randn(directions, self.dim, generator=generator).to(self.entity.device)
+        c = torch.randn(directions, self.dim, generator=generator).to(self.device)
         c = c / c.norm(dim=-1, keepdim=True)  # (directions, dim)
         if self.exact:
             return 2 * self._log_mean_partition(c).expand(len(relations))
@@ -133,7 +145,7 @@ class RelWalk(ProductScorer):
         return torch.stack(both)[place]
 
     def _log_mean_partition(self, c: Tensor) -> Tensor:
-        return torch.logsumexp((self.table @ c.T).flatten(), 0) - math.log(len(c))
+        return torch.logsumexp((self.entity() @ c.T).flatten(), 0) - math.log(len(c))
 
     def log_prob(
         self, heads: Tensor, relations: Tensor, tails: Tensor, *, directions: int = 128, generator: torch.Generator
@@ -143,10 +155,5 @@ class RelWalk(ProductScorer):
         return self.scale * self.score(heads, relations, tails) - partition
 
 
-def _projected_norms(e: Tensor, R: Tensor, relations: Tensor) -> Tensor:
-    """||Rᵀe||² for each row's own R: (batch, n) from candidates (n, dim) or (batch, n, dim)."""
-    if e.dim() == 3:
-        rows = project(e.flatten(0, 1), R, relations.repeat_interleave(e.shape[1]))  # (batch * n, dim)
-        return rows.square().sum(-1).view(e.shape[:2])
-    distinct, place = torch.unique(relations, return_inverse=True)
-    return torch.stack([(e @ R[r]).square().sum(-1) for r in distinct.tolist()])[place]
+def _other(side: Side) -> Side:
+    return "head" if side == "tail" else "tail"

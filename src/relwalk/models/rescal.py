@@ -5,8 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from relwalk.models.base import ProductScorer, Queries
-from relwalk.models.grouped import project
+from relwalk.graph.answers import Side
+from relwalk.models.base import ProductScorer
+from relwalk.models.relation_matmul import project
+from relwalk.models.tables import Dropout, EntityTable
 
 
 class RESCAL(ProductScorer):
@@ -20,14 +22,16 @@ class RESCAL(ProductScorer):
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
-        self.entity = nn.Parameter(torch.randn(entities, dim, generator=generator) / dim**0.5)
+        self.entity = EntityTable(torch.randn(entities, dim, generator=generator) / dim**0.5)
         self.M = nn.Parameter(torch.randn(relations, dim, dim, generator=generator) / dim**0.5)
+        self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        return (project(self.vectors(heads), self.M, relations) * self.vectors(tails)).sum(-1)  # (batch,)
+        return (project(self.entity(heads), self.M, relations) * self.entity(tails)).sum(-1)  # (batch,)
 
-    def tail_queries(self, heads: Tensor, relations: Tensor) -> Queries:
-        return Queries(project(self.vectors(heads), self.M, relations))  # (batch, dim)  Mᵀh
+    def queries(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
+        x = self.entity_dropout(self.entity(given))  # (batch, dim)
+        return self.query_dropout(project(x, self.M, relations, transposed=side == "head"))  # Mᵀh, or M t
 
-    def head_queries(self, relations: Tensor, tails: Tensor) -> Queries:
-        return Queries(project(self.vectors(tails), self.M, relations, transposed=True))  # (batch, dim)  M t
+    def keys(self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None) -> Tensor:
+        return self.entity(entities)  # (candidates, dim)

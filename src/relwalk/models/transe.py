@@ -6,7 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from relwalk.models.base import ProductScorer, Queries, squared_norms
+from relwalk.graph.answers import Side
+from relwalk.models.base import ProductScorer
+from relwalk.models.tables import Dropout, EntityTable, with_constant, with_squared_norms
 
 
 class TransE(ProductScorer):
@@ -14,32 +16,32 @@ class TransE(ProductScorer):
 
     Adding the relation to the head should lead to the tail. Squared, the distance to all entities is one product:
 
-        s = -||h + r - t||² = 2 (h + r)·t - ||t||² - ||h + r||²
+        s = -||h + r - t||² = [2 (h + r), -1] · [t, ||t||²] - ||h + r||²
     """
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
-        self.entity = nn.Parameter(torch.randn(entities, dim, generator=generator) / dim**0.5)
+        self.entity = EntityTable(torch.randn(entities, dim, generator=generator) / dim**0.5)
         self.relation = nn.Parameter(torch.randn(relations, dim, generator=generator) / dim**0.5)
+        self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        moved = self.vectors(heads) + F.embedding(relations, self.relation)  # (batch, dim)
-        return -(moved - self.vectors(tails)).square().sum(-1)  # (batch,)
+        moved = self.entity(heads) + F.embedding(relations, self.relation)  # (batch, dim)
+        return -(moved - self.entity(tails)).square().sum(-1)  # (batch,)
 
-    def tail_queries(self, heads: Tensor, relations: Tensor) -> Queries:
-        return _nearest_to(self.vectors(heads) + F.embedding(relations, self.relation))
+    def queries(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
+        return with_constant(2 * self.query_dropout(self._goal(side, given, relations)), -1.0)  # (batch, dim + 1)
 
-    def head_queries(self, relations: Tensor, tails: Tensor) -> Queries:
-        return _nearest_to(self.vectors(tails) - F.embedding(relations, self.relation))
+    def keys(self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None) -> Tensor:
+        return with_squared_norms(self.entity(entities))  # (candidates, dim + 1)
 
-    def cubes(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        return super().cubes(heads, relations, tails) + F.embedding(relations, self.relation).abs().pow(3).sum()
+    def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
+        return -self._goal(side, given, relations).square().sum(-1)  # (batch,)
 
+    def n3_norm(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        return super().n3_norm(heads, relations, tails) + F.embedding(relations, self.relation).abs().pow(3).sum()
 
-def _nearest_to(x: Tensor) -> Queries:
-    """-||x - e||² for every entity e."""
-    return Queries(2 * x, _minus_squared_norms, -x.square().sum(-1))
-
-
-def _minus_squared_norms(e: Tensor) -> Tensor:
-    return -squared_norms(e)
+    def _goal(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
+        """Where the answer should be: h + r, or t - r.  # (batch, dim)"""
+        x, r = self.entity_dropout(self.entity(given)), F.embedding(relations, self.relation)
+        return x + r if side == "tail" else x - r

@@ -1,12 +1,7 @@
-"""A trained run as one HTML page: nothing to install, nothing fetched, light and dark.
+"""A trained run as one HTML page: nothing to install, nothing fetched, light and dark. Nothing is trained for it here.
 
-facts      everything that is measured for a page     baselines  what the figures stand beside
-learned_back   the closed loop: a known model learned from its graph
+facts      everything that is measured for a page     paper    the paper's own figures
 sections   the list of sections                       results, geometry, probability, theorem  themselves
-charts     SVG     png  heat maps     entity_map  the 2-D map     html  words and numbers, escaped
-page       make_report(run): all of it put together
+charts     SVG     png  heat maps     entity_map  the 2-D map     html, templates/  words and numbers, escaped
+page       write_page(run, loop): all of it put together
 """
-
-from relwalk.report.page import make_report
-
-__all__ = ["make_report"]

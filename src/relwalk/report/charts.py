@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from relwalk.report.html import text
@@ -128,13 +129,13 @@ class Plot:
         place = f'x="{self.across(x):.1f}" y="{self.up(y) - up:.1f}"'
         self.marks.append(f'<text class="word" {place} text-anchor="{anchor}">{text(words)}</text>')
 
-    def svg(self) -> str:
+    def svg(self) -> Markup:
         legend = ""
         if len(self.names) > 1:
             keys = "".join(f'<span><i class="{kind}"></i>{text(name)}</span>' for kind, name in self.names)
             legend = f'<div class="legend">{keys}</div>'
         frame = [*self._x_axis(), *self._y_axis()]
-        return (
+        return Markup(
             f'{legend}<svg viewBox="0 0 {self.width} {self.height}" role="img" aria-label="{text(self.title)}">'
             f"{''.join(frame)}{''.join(self.marks)}</svg>"
         )
@@ -177,7 +178,7 @@ def tick_text(t: float, ticks: Sequence[float]) -> str:
 
 def histogram(
     values: Sequence[Numbers], names: Sequence[str], kinds: Sequence[str], x_label: str, title: str, *, bins: int = 36
-) -> str:
+) -> Markup:
     """Shares of values in equal bins, one set as bars and the others as outlines on top of it."""
     every = np.concatenate([np.asarray(v, np.float64) for v in values])
     low, high = padded(every, 0.02)
@@ -196,7 +197,7 @@ def histogram(
     return plot.svg()
 
 
-def dial(angles: Numbers, title: str) -> str:
+def dial(angles: Numbers, title: str) -> Markup:
     """Eigenvalues on the unit circle, from their angles in degrees (0 to 180; conjugate pairs twice)."""
     size, radius = 150, 58
     middle = size / 2
@@ -207,7 +208,7 @@ def dial(angles: Numbers, title: str) -> str:
         f'cy="{middle - s * radius * math.sin(a):.1f}"/>'
         for a, s in zip(turned.tolist(), signs.tolist(), strict=True)
     )
-    return (
+    return Markup(
         f'<svg class="dial" viewBox="0 0 {size} {size}" role="img" aria-label="{text(title)}">'
         f'<circle class="ring" cx="{middle:g}" cy="{middle:g}" r="{radius}"/>'
         f'<line class="rule" x1="8" x2="{size - 8}" y1="{middle:g}" y2="{middle:g}"/>'

@@ -54,7 +54,7 @@ def script_json(content: Any) -> str:
 @torch.no_grad()
 def entity_map(model: Scorer, graph: Graph, *, most: int = MOST, seed: int = 0) -> EntityMap:
     """The map of all entities, or of a seeded sample of `most`."""
-    every = model.entity.detach().cpu().double()
+    every = model.vectors().detach().cpu().double()
     ids = np.arange(len(every))
     if len(ids) > most:
         ids = np.sort(np.random.default_rng(seed).choice(len(ids), most, replace=False))

@@ -6,14 +6,15 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from relwalk.errors import GraphError, UnknownName
+from relwalk.errors import GraphError, RunError, UnknownName
+from relwalk.evaluation.baselines import popularity, random_order
 from relwalk.evaluation.classification import ClassificationResult, classify
+from relwalk.evaluation.estimate import Absent, Floats, own_generator
 from relwalk.evaluation.metrics import RankMetrics
 from relwalk.evaluation.ranking import CandidateRule, rank
 from relwalk.evaluation.result import RankingResult
@@ -21,12 +22,13 @@ from relwalk.graph.graph import Graph
 from relwalk.models.base import Scorer
 from relwalk.models.relwalk import RelWalk
 from relwalk.prediction import Answer, predict
-from relwalk.report.baselines import popularity, random_order
-from relwalk.report.learned_back import Loop, learned_back
-from relwalk.run import HISTORY, Run
+from relwalk.progress import each_once
+from relwalk.runs.checkpoint import Epoch
+from relwalk.runs.folder import HISTORY
+from relwalk.runs.run import Run
 from relwalk.theory.analyse import Analysis, analyse
+from relwalk.theory.closed_loop import ClosedLoop
 from relwalk.theory.concentration import NOT_RELWALK
-from relwalk.theory.estimate import Absent, Floats, own_generator
 from relwalk.theory.orthogonality import Orthogonality
 from relwalk.theory.partition import log_partition
 from relwalk.theory.sphere import uniform_directions
@@ -44,13 +46,6 @@ class Figures:
     result: RankingResult
     random: RankMetrics
     popularity: RankMetrics | None
-
-
-@dataclass(frozen=True)
-class Epoch:
-    number: int
-    loss: float
-    valid_mrr: float | None
 
 
 @dataclass(frozen=True)
@@ -87,6 +82,14 @@ class Pairs:
 
 
 @dataclass(frozen=True)
+class Loop:
+    """A closed loop, and in words which model learned what."""
+
+    found: ClosedLoop
+    about: str
+
+
+@dataclass(frozen=True)
 class Facts:
     """What the sections read."""
 
@@ -114,28 +117,24 @@ class Facts:
 
 def gather(
     run: Run,
+    loop: Loop | Absent,
     analysis: Analysis | None,
-    relations: Sequence[str],
-    truth: Path | None,
+    relations: Sequence[int],
     directions: int,
     seed: int,
     tell: Tell,
 ) -> Facts:
-    """Measure. An unknown relation is refused before anything is computed."""
+    """Measure all but the closed loop, which is given."""
     graph, model = run.graph, run.model
-    asked = [graph.relations.id(name) for name in dict.fromkeys(relations)]
     figures: dict[str, Figures] | Absent = Absent(NO_TEST.format(graph.name))
     if len(graph.test):
         figures = {rule: _figures(run, rule, tell) for rule in ("all", "argument")}
     tell("classifying true and false triples")
     classification = _classification(run, seed)
     if analysis is None:
-        analysis = analyse(
-            model, graph, directions=directions, seed=seed, progress=lambda part: tell(f"theory: {part}")
-        )
-    tell("closed loop: learning a known model back")
-    loop = learned_back(run, truth, seed)
-    shown = tuple(asked) or _telling_relations(graph, analysis)
+        theory = each_once(lambda part: tell(f"theory: {part}"))
+        analysis = analyse(model, graph, directions=directions, seed=seed, progress=theory)
+    shown = tuple(relations) or _telling_relations(graph, analysis)
     tell("partition functions and theorem of " + ", ".join(graph.relations.label(r) for r in shown))
     return Facts(
         run=run,
@@ -170,9 +169,16 @@ def _history(run: Run) -> tuple[Epoch, ...] | Absent:
     file = run.path / HISTORY if run.path is not None else None
     if file is None or not file.is_file():
         return Absent(f"the run keeps no {HISTORY}, so there is no learning curve to draw.")
-    rows = [json.loads(line) for line in file.read_text().splitlines() if line.strip()]
-    epochs = tuple(Epoch(int(r["epoch"]), float(r["loss"]), r.get("metric")) for r in rows)
-    epochs = tuple(e for e in epochs if math.isfinite(e.loss))
+    try:
+        rows = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
+        read = [(int(r["epoch"]), float(r["loss"]), float(r.get("seconds", 0)), r.get("metric")) for r in rows]
+        epochs = tuple(
+            Epoch(number, loss, seconds, None if metric is None else float(metric))
+            for number, loss, seconds, metric in read
+            if math.isfinite(loss)
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        raise RunError(f"{file} is not the history of a training ({error!r}). Restore it, or remove it.") from error
     return epochs if epochs else Absent(f"{HISTORY} holds no epoch yet.")
 
 
@@ -222,7 +228,7 @@ def _partitions(model: Scorer, shown: tuple[int, ...], directions: int, seed: in
     if not isinstance(model, RelWalk):
         return Absent(NOT_RELWALK.format(model.title))
     c = uniform_directions(directions, model.dim, own_generator(seed, "concentration"))
-    entity = model.entity.detach().cpu()
+    entity = model.vectors().detach().cpu()
 
     def relative(R: torch.Tensor) -> Floats:
         log_z = log_partition(entity, c @ R.detach().cpu().T).numpy()
@@ -239,7 +245,7 @@ def _pairs(run: Run, shown: tuple[int, ...], seed: int) -> Pairs | Absent:
     if not isinstance(model, RelWalk):
         return Absent(NO_THEOREM.format(model.title))
     generator, rng = own_generator(seed, "scatter"), np.random.default_rng(seed)
-    entity, label = model.entity.detach().cpu(), graph.entities.label
+    entity, label = model.vectors().detach().cpu(), graph.entities.label
     truth, theorem, kinds, titles = [], [], [], []
     for r in shown:
         own = graph.triples[graph.triples[:, 1] == r]

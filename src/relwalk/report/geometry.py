@@ -1,10 +1,11 @@
-"""The sections about the matrices and the vectors: the paper's Table 3 and Figure 1, kinship, the map of entities."""
+"""The sections about matrices and vectors: the paper's Table 3 and Figure 1, similar relations, the map of entities."""
 
 from __future__ import annotations
 
 import torch
+from markupsafe import Markup
 
-from relwalk.report.baselines import PAPER_CORRELATIONS
+from relwalk.evaluation.estimate import Absent
 from relwalk.report.charts import dial
 from relwalk.report.entity_map import entity_map
 from relwalk.report.facts import Facts, relation_id
@@ -16,27 +17,32 @@ from relwalk.report.html import (
     figure,
     figure_cell,
     interval,
+    joined,
     name_cell,
     num,
     paragraph,
+    part,
     percent,
+    phrase,
     prose,
     table,
-    text,
+    title,
     why_not,
 )
+from relwalk.report.paper import PAPER_CORRELATIONS
 from relwalk.report.png import data_address, heat_png
 from relwalk.theory.concentration import Concentration
 from relwalk.theory.correlation import Correlations
-from relwalk.theory.estimate import Absent
-from relwalk.theory.kinship import Kinship, Kinships
 from relwalk.theory.orthogonality import Matrices, Orthogonality, RelationGeometry, matrices_of, to_unit
+from relwalk.theory.relation_similarity import RelationSimilarity, SimilarRelations
 
 COLUMNS = ("nu_R", "sigma_c (sample)", "sigma_c' (sample)", "√(σ_c² + σ_c'²) (sample)")
-SYMBOLS = ("ν<sub>R</sub>", "σ<sub>c</sub>", "σ<sub>c</sub>′", "√(σ<sub>c</sub>² + σ<sub>c</sub>′²)")
+SYMBOLS = tuple(
+    map(Markup, ("ν<sub>R</sub>", "σ<sub>c</sub>", "σ<sub>c</sub>′", "√(σ<sub>c</sub>² + σ<sub>c</sub>′²)"))
+)
 
 
-def conditions(f: Facts) -> str:
+def conditions(f: Facts) -> Markup:
     """The paper's Table 3: H@10 beside orthogonality and concentration, and their correlations."""
     matrices, spread, found = (f.analysis.parts.get(k) for k in ("orthogonality", "concentration", "correlation"))
     if not isinstance(matrices, Orthogonality) or not isinstance(spread, Concentration):
@@ -53,17 +59,19 @@ def conditions(f: Facts) -> str:
         relative = head.relative if head else None
         number = relation_id(f.graph, r.relation)
         name = f.graph.relations.label(number) if number is not None else r.relation
-        shown = Cell('<span class="none">no test</span>') if hits is None else figure_cell(hits, bar=hits)
+        shown = Cell(Markup('<span class="none">no test</span>')) if hits is None else figure_cell(hits, bar=hits)
         spread_cell = Cell(interval(relative, 3), relative.value if relative else None)
         rows.append([name_cell(name), shown, *(figure_cell(v, 3) for v in values), spread_cell])
     foot = _coefficients(related, f.graph.name) if related else []
-    words = (
-        f"H@10 with the relation's argument as candidates; ν<sub>R</sub> sums the off-diagonal of RᵀR; σ is the "
-        f"standard deviation of Z over {count(spread.directions)} directions and {count(spread.sample)} sampled "
-        "entities; the last column is σ/mean of Z<sub>c</sub> with its 95% interval."
+    words = phrase(
+        "H@10 with the relation's argument as candidates; ν<sub>R</sub> sums the off-diagonal of RᵀR; σ is the "
+        "standard deviation of Z over {} directions and {} sampled entities; the last column is σ/mean of "
+        "Z<sub>c</sub> with its 95% interval.",
+        count(spread.directions),
+        count(spread.sample),
     )
     verdict = prose(related.verdict if related else why_not(found))
-    head_row = ["Relation", "H@10", *SYMBOLS, "σ<sub>c</sub> / mean"]
+    head_row = ["Relation", "H@10", *SYMBOLS, Markup("σ<sub>c</sub> / mean")]
     return paragraph(words) + table(head_row, rows, sorts=True, foot=foot) + paragraph(verdict, "note")
 
 
@@ -82,7 +90,7 @@ def _coefficients(related: Correlations, graph: str) -> list[list[Cell]]:
     return rows
 
 
-def matrices(f: Facts) -> str:
+def matrices(f: Facts) -> Markup:
     """Heat maps of RᵀR (the paper's Figure 1), of M, and its eigenvalues, for the chosen relations."""
     found, measured = matrices_of(f.model), f.analysis.parts.get("orthogonality")
     if isinstance(found, Absent) or not isinstance(measured, Orthogonality):
@@ -92,22 +100,27 @@ def matrices(f: Facts) -> str:
     rows = [_relation(f, found, by_name[names[r]], r) for r in f.shown if names[r] in by_name]
     defect = max(max(r.defect_r1 or 0, r.defect_r2 or 0) for r in measured.relations)
     if found.R1 is None:
-        words = "This model has one matrix M per relation and nothing that keeps it orthogonal; M is shown at |M| = √d."
+        words = phrase(
+            "This model has one matrix M per relation and nothing that keeps it orthogonal; M is shown at |M| = √d."
+        )
     elif found.exact:
-        words = (
-            f"Orthogonality is exact by construction: R₁ = I, and over all {count(len(measured.relations))} relations "
-            f"no entry of R₂ᵀR₂ is farther than {num(defect, 6)} from the identity's, which is rounding."
+        words = phrase(
+            "Orthogonality is exact by construction: R₁ = I, and over all {} relations no entry of R₂ᵀR₂ is farther "
+            "than {} from the identity's, which is rounding.",
+            count(len(measured.relations)),
+            num(defect, 6),
         )
     else:
-        words = (
-            f"Orthogonality is kept by a penalty: the largest departure of an entry of RᵀR from the identity's, over "
-            f"all {count(len(measured.relations))} relations, is {num(defect)}."
+        words = phrase(
+            "Orthogonality is kept by a penalty: the largest departure of an entry of RᵀR from the identity's, over "
+            "all {} relations, is {}.",
+            count(len(measured.relations)),
+            num(defect),
         )
-    scale = '<div class="ramp"><span>−</span><i></i><span>+</span></div>'
-    return paragraph(words) + scale + "".join(rows) + _kinship(f)
+    return paragraph(words) + part("ramp") + joined(rows) + _similar(f)
 
 
-def _relation(f: Facts, found: Matrices, geometry: RelationGeometry, r: int) -> str:
+def _relation(f: Facts, found: Matrices, geometry: RelationGeometry, r: int) -> Markup:
     M = found.M[r].double()
     tiles = []
     if found.R1 is None or found.R2 is None:
@@ -122,91 +135,83 @@ def _relation(f: Facts, found: Matrices, geometry: RelationGeometry, r: int) -> 
     circle = dial(geometry.M.angles, f"Angles of the eigenvalues of M for {f.graph.relations.label(r)}")
     # Without exact orthogonality an eigenvalue also has a length, which the circle does not show.
     tiles.append(figure(circle, "eigenvalues of M" if found.exact else "eigenvalue angles of M", kind="tile"))
-    title = f"<h3>{text(f.graph.relations.label(r))}</h3>"
-    return (
-        f'<div class="relation"><div>{title}{paragraph(_kind(geometry, found.exact), "note")}</div>'
-        f'<div class="tiles">{"".join(tiles)}</div></div>'
-    )
+    return part("relation", f.graph.relations.label(r), _kind(geometry, found.exact), tiles)
 
 
-def _heat(values: torch.Tensor, limit: float, name: str) -> str:
+def _heat(values: torch.Tensor, limit: float, name: str) -> Markup:
     address = data_address(heat_png(values.cpu().numpy(), limit))
-    caption = f"{name} <small>±{num(limit, 2)}</small>"
-    return figure(f'<img class="heat" alt="Heat map of {text(name)}" src="{address}">', caption, kind="tile")
+    return figure(part("heat", name, address), phrase("{} <small>±{}</small>", name, num(limit, 2)), kind="tile")
 
 
-def _kind(g: RelationGeometry, exact: bool) -> str:
+def _kind(g: RelationGeometry, exact: bool) -> Markup:
     """What sort of map M is, in words; only an exactly orthogonal M that is symmetric is its own inverse."""
-    nu = f"ν<sub>R</sub> {num(g.nu)}. " if g.nu is not None else ""
+    nu = phrase("ν<sub>R</sub> {}. ", num(g.nu)) if g.nu is not None else ""
     mirrored = "symmetric, so its own inverse" if exact else "nearly symmetric"
     symmetry = mirrored if g.asymmetry < 0.2 else "not symmetric"
     same = "close to the identity" if g.from_identity < 0.2 else "far from the identity"
     ends = "1 is farthest, 0.71 is unrelated" if exact else "an orthogonal M is at most 1 away"
-    return (
-        f"{nu}M is {symmetry}, and {same}: asymmetry {num(g.asymmetry, 2)}, distance from I {num(g.from_identity, 2)} "
-        f"(0 is equal, {ends})."
+    return phrase(
+        "{}M is {}, and {}: asymmetry {}, distance from I {} (0 is equal, {}).",
+        nu,
+        symmetry,
+        same,
+        num(g.asymmetry, 2),
+        num(g.from_identity, 2),
+        ends,
     )
 
 
-def _kinship(f: Facts) -> str:
-    found = f.analysis.parts.get("kinship")
-    title = "<h3>Relations that are kin</h3>"
-    if not isinstance(found, Kinships):
-        return title + absent(why_not(found))
-    every = [kin for kind in (found.inverse, found.alike, found.composed) for kin in kind[:8]]
+def _similar(f: Facts) -> Markup:
+    found = f.analysis.parts.get("similarity")
+    head = title("Similar relations")
+    if not isinstance(found, RelationSimilarity):
+        return head + absent(why_not(found))
+    every = [similar for kind in (found.inverse, found.alike, found.composed) for similar in kind[:8]]
     if not every:
-        words = (
-            f"No two relations have matrices alike or inverse beyond a cosine of {num(found.threshold, 2)}, and no two "
-            f"compose to a third; unrelated ones have about {num(found.chance, 2)}."
+        words = phrase(
+            "No two relations have matrices alike or inverse beyond a cosine of {}, and no two compose to a third; "
+            "unrelated ones have about {}.",
+            num(found.threshold, 2),
+            num(found.chance, 2),
         )
-        return title + paragraph(words)
-    rows = [[Cell(_words(f, kin), left=True), figure_cell(kin.cosine, bar=kin.cosine)] for kin in every]
-    note = (
-        f"By their matrices M alone, above {num(found.threshold, 2)}; unrelated ones have about {num(found.chance, 2)}."
-    )
-    return title + paragraph(note) + table(["Kinship", "cosine"], rows)
+        return head + paragraph(words)
+    rows = [[Cell(_words(f, similar), left=True), figure_cell(similar.cosine, bar=similar.cosine)] for similar in every]
+    limits = num(found.threshold, 2), num(found.chance, 2)
+    note = phrase("By their matrices M alone, above {}; unrelated ones have about {}.", *limits)
+    return head + paragraph(note) + table(["Relations", "cosine"], rows)
 
 
-def _words(f: Facts, kin: Kinship) -> str:
-    ids = [relation_id(f.graph, name) for name in kin.relations]
-    named = [f.graph.relations.label(i) if i is not None else n for i, n in zip(ids, kin.relations, strict=True)]
-    *first, last = (f"<em>{text(name)}</em>" for name in named)
+def _words(f: Facts, similar: SimilarRelations) -> Markup:
+    ids = [relation_id(f.graph, name) for name in similar.relations]
+    named = [f.graph.relations.label(i) if i is not None else n for i, n in zip(ids, similar.relations, strict=True)]
+    *first, last = (phrase("<em>{}</em>", name) for name in named)
     link = {
         "alike": "is like",
         "inverse": "is the inverse of",
         "composed": "is",
         "composed-inverse": "is the inverse of",
     }
-    return f"{' then '.join(first)} {link[kin.kind]} {last}"
+    return phrase("{} {} {}", joined(first, " then "), link[similar.kind], last)
 
 
-def entities(f: Facts) -> str:
+def entities(f: Facts) -> Markup:
     """The map of the entities: a canvas that the page's script draws, with the data beside it."""
     made = entity_map(f.model, f.graph, seed=f.seed)
-    norms = f.model.entity.detach().norm(dim=-1).cpu().numpy()
-    legend = "".join(f'<span><i class="role{k}"></i>{text(name)}</span>' for k, name in enumerate(made.roles))
+    norms = f.model.vectors().detach().norm(dim=-1).cpu().numpy()
     which = (
         f"{count(len(made.ids))} of {count(made.of)} entities, drawn with seed {f.seed}"
         if len(made.ids) < made.of
         else f"All {count(made.of)} entities"
     )
-    words = (
-        f"{which}, on the two directions in which their vectors differ most (PCA), which hold {percent(made.kept)} of "
-        f"the variance: what is near here may be far in {f.model.dim} dimensions. Colour is the place an entity fills "
-        f"most often. Vectors have a mean norm of {num(float(norms.mean()), 2)} (√d is {num(f.model.dim**0.5, 2)})."
+    words = phrase(
+        "{}, on the two directions in which their vectors differ most (PCA), which hold {} of the variance: what is "
+        "near here may be far in {} dimensions. Colour is the place an entity fills most often. Vectors have a mean "
+        "norm of {} (√d is {}).",
+        which,
+        percent(made.kept),
+        f.model.dim,
+        num(float(norms.mean()), 2),
+        num(f.model.dim**0.5, 2),
     )
-    tools = (
-        '<div class="tools"><input type="search" id="map-find" placeholder="Find an entity" '
-        'aria-label="Find an entity">'
-        '<span id="map-said" role="status"></span><span class="zoom"><button type="button" data-zoom="0.67" '
-        'aria-label="Smaller">−</button><button type="button" data-zoom="1.5" aria-label="Larger">+</button>'
-        '<button type="button" data-zoom="0">Whole</button></span></div>'
-    )
-    drawing = (
-        f'{tools}<div class="map"><canvas id="map-canvas" role="img" aria-label="Map of the entities"></canvas>'
-        f'<div id="map-tip" hidden></div></div><div class="legend roles">{legend}'
-        f'<span><i class="other"></i>other</span></div><noscript>The map needs JavaScript.</noscript>'
-        f'<script type="application/json" id="map-data">'
-        f"{made.as_json(f.graph)}</script>"
-    )
+    drawing = part("entity_map", made.roles, Markup(made.as_json(f.graph)))
     return figure(drawing, words, kind="wide")

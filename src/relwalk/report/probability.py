@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from markupsafe import Markup
 
+from relwalk.evaluation.calibration import Calibration, Reliability
+from relwalk.evaluation.estimate import Absent
 from relwalk.report.charts import Plot, histogram
 from relwalk.report.facts import Facts, Partition
 from relwalk.report.html import (
@@ -17,27 +20,25 @@ from relwalk.report.html import (
     num,
     paragraph,
     percent,
+    phrase,
     prose,
     table,
-    text,
     why_not,
 )
-from relwalk.theory.calibration import Calibration, Reliability
 from relwalk.theory.concentration import Concentration
-from relwalk.theory.estimate import Absent
 from relwalk.theory.lemma import Shrinkage
 
 
-def concentration(f: Facts) -> str:
+def concentration(f: Facts) -> Markup:
     """Histograms of Z_c and Z_c', and how their spread falls with the number of entities."""
     if isinstance(f.partitions, Absent):
         return absent(f.partitions.reason)
     spread = f.analysis.parts.get("concentration")
-    note = paragraph(prose(spread.note), "note") if isinstance(spread, Concentration) else ""
+    note = paragraph(prose(spread.note), "note") if isinstance(spread, Concentration) else Markup()
     return grid([*(_partition(f, p) for p in f.partitions), _lemma(f)]) + note
 
 
-def _partition(f: Facts, p: Partition) -> str:
+def _partition(f: Facts, p: Partition) -> Markup:
     name = f.graph.relations.label(p.relation)
     # One far direction would flatten all others into a single bar: it is said in words instead.
     cut = float(np.quantile(np.concatenate([p.head, p.tail]), 0.995)) * 1.2
@@ -45,17 +46,22 @@ def _partition(f: Facts, p: Partition) -> str:
     beyond = len(p.head) + len(p.tail) - sum(map(len, inside))
     drawing = histogram(inside, ["heads, Z", "tails, Z′"], ["a", "b"], "Z / mean of Z", f"Z of {name}")
     within = float((np.abs(p.head - 1) <= 0.1).mean())
-    words = (
-        f"<em>{text(name)}</em>: over {count(len(p.head))} random directions σ/mean is {num(float(p.head.std()))} for "
-        f"Z<sub>c</sub> and {num(float(p.tail.std()))} for Z<sub>c</sub>′; {percent(within)} of Z<sub>c</sub> lie "
-        f"within 10% of their mean, which the theory takes to be all."
+    words = phrase(
+        "<em>{}</em>: over {} random directions σ/mean is {} for Z<sub>c</sub> and {} for Z<sub>c</sub>′; {} of "
+        "Z<sub>c</sub> lie within 10% of their mean, which the theory takes to be all.",
+        name,
+        count(len(p.head)),
+        num(float(p.head.std())),
+        num(float(p.tail.std())),
+        percent(within),
     )
     if beyond:
-        words += f" {count(beyond)} values up to {num(float(max(p.head.max(), p.tail.max())), 1)} lie off the chart."
+        largest = num(float(max(p.head.max(), p.tail.max())), 1)
+        words += phrase(" {} values up to {} lie off the chart.", count(beyond), largest)
     return figure(drawing, words)
 
 
-def _lemma(f: Facts) -> str:
+def _lemma(f: Facts) -> Markup:
     found = f.analysis.parts.get("lemma")
     if not isinstance(found, Shrinkage):
         return absent(why_not(found))
@@ -74,42 +80,51 @@ def _lemma(f: Facts) -> str:
     plot.line(sizes, law, "c dashed", name="the lemma: 1/√n")
     plot.line(sizes, eps, "a", dots=True, name="measured")
     verdict = "which agrees with the lemma's −1/2" if found.agrees else "which is not the lemma's −1/2"
-    words = (
-        f"The spread of Z against the number of entities: exponent {interval(found.exponent)}, {verdict}. Over all "
-        f"directions and entities it is {num(found.exact_of_all)}, and {num(found.floor)} would remain for any number."
+    words = phrase(
+        "The spread of Z against the number of entities: exponent {}, {}. Over all directions and entities it is {}, "
+        "and {} would remain for any number.",
+        interval(found.exponent),
+        verdict,
+        num(found.exact_of_all),
+        num(found.floor),
     )
     return figure(plot.svg(), words)
 
 
-def calibration(f: Facts) -> str:
+def calibration(f: Facts) -> Markup:
     """Reliability diagrams before and after what valid teaches."""
     found = f.analysis.parts.get("calibration")
     if not isinstance(found, Calibration):
         return absent(why_not(found))
     before = found.methods[0]
     side = "too sure" if before.confidence > before.accuracy else "too modest"
-    lead = (
-        f"Asked {count(found.queries['test'])} test questions, the model gives its first answer a confidence of "
-        f"{percent(before.confidence, 1)} on average and is right in {percent(before.accuracy, 1)}: it is {side}."
+    lead = phrase(
+        "Asked {} test questions, the model gives its first answer a confidence of {} on average and is right in {}: "
+        "it is {}.",
+        count(found.queries["test"]),
+        percent(before.confidence, 1),
+        percent(before.accuracy, 1),
+        side,
     )
     if found.temperature is not None:
-        lead += f" A temperature of {num(found.temperature, 2)}, fitted on valid, was then applied to test."
+        fitted = num(found.temperature, 2)
+        lead += phrase(" A temperature of {}, fitted on valid, was then applied to test.", fitted)
     rows = [
         [
-            Cell(text(m.name), left=True),
+            Cell(m.name, left=True),
             Cell(interval(m.ece, 3), m.ece.value),
             *(figure_cell(x) for x in (m.chance, m.confidence, m.accuracy, m.nll)),
         ]
         for m in found.methods
     ]
     heads = ["Confidence", "ECE, 95%", "ECE by chance", "confidence", "accuracy", "−log p"]
-    note = (paragraph(text(found.note), "note") if found.note else "") + paragraph(
+    note = (paragraph(found.note or "", "note") if found.note else Markup()) + paragraph(
         "ECE by chance is what a perfectly calibrated model would show on as many questions.", "note"
     )
     return paragraph(lead) + grid([_reliability(m) for m in found.methods], "three") + table(heads, rows) + note
 
 
-def _reliability(m: Reliability) -> str:
+def _reliability(m: Reliability) -> Markup:
     bins = [b for b in m.bins if b.count and b.confidence is not None and b.accuracy is not None]
     total, most = (max([1, *counts]) for counts in ([sum(b.count for b in bins)], [b.count for b in bins]))
     plot = Plot((0, 1), (0, 1), "confidence", "accuracy", f"Reliability, {m.name}", width=340, height=270)
@@ -122,7 +137,9 @@ def _reliability(m: Reliability) -> str:
     near = (
         "no farther from the line than chance"
         if m.ece.value <= 1.5 * m.chance
-        else f"chance would give {num(m.chance)}"
+        else phrase("chance would give {}", num(m.chance))
     )
-    caption = f"<strong>{text(m.name)}</strong>: ECE {num(m.ece.value)}, {near}. Dots grow with the questions in a bin."
+    caption = phrase(
+        "<strong>{}</strong>: ECE {}, {}. Dots grow with the questions in a bin.", m.name, num(m.ece.value), near
+    )
     return figure(plot.svg(), caption)

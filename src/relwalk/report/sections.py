@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from relwalk.report import geometry, probability, results, theorem
 from relwalk.report.facts import Facts
 
@@ -19,7 +21,7 @@ class Section:
     short: str  # in the bar at the top
     title: str
     applies: str
-    write: Callable[[Facts], str]
+    write: Callable[[Facts], Markup]
 
 
 SECTIONS = (

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from markupsafe import Markup
 
+from relwalk.evaluation.estimate import Absent, Estimate
 from relwalk.report.charts import Plot, padded
 from relwalk.report.facts import Facts, Pairs
 from relwalk.report.html import (
@@ -13,14 +15,16 @@ from relwalk.report.html import (
     figure,
     figure_cell,
     grid,
+    joined,
     num,
     paragraph,
+    part,
+    phrase,
     prose,
     table,
-    text,
+    title,
     why_not,
 )
-from relwalk.theory.estimate import Absent, Estimate
 from relwalk.theory.sweep import Sweep
 from relwalk.theory.theorem import TheoremCheck, fit
 
@@ -33,7 +37,7 @@ AXES = {
 }
 
 
-def theorem(f: Facts) -> str:
+def theorem(f: Facts) -> Markup:
     """log p by Monte Carlo against s/2d - 2 log Z."""
     if isinstance(f.pairs, Absent):
         return absent(f.pairs.reason)
@@ -45,11 +49,15 @@ def theorem(f: Facts) -> str:
         titles = [title for title, on in zip(p.titles, mask, strict=True) if on]
         plot.dots(p.theorem[mask], p.truth[mask], kind, titles=titles, name=name)
     found = fit(p.theorem, p.truth)
-    line = f"slope {num(found.slope, 2)}, R² {num(found.r2)}" if found.slope is not None else "no slope"
-    shown = ", ".join(f"<em>{text(f.graph.relations.label(r))}</em>" for r in f.shown)
-    words = (
-        f"{count(int(p.true.sum()))} true triples and as many random pairs of {shown}: {line}, largest error "
-        f"{num(found.largest_error, 2)} in log p. On the dashed line the theorem is exact."
+    line = phrase("slope {}, R² {}", num(found.slope, 2), num(found.r2)) if found.slope is not None else "no slope"
+    shown = joined((phrase("<em>{}</em>", f.graph.relations.label(r)) for r in f.shown), ", ")
+    words = phrase(
+        "{} true triples and as many random pairs of {}: {}, largest error {} in log p. On the dashed line the theorem "
+        "is exact.",
+        count(int(p.true.sum())),
+        shown,
+        line,
+        num(found.largest_error, 2),
     )
     checked = f.analysis.parts.get("theorem")
     if not isinstance(checked, TheoremCheck):
@@ -64,24 +72,24 @@ def theorem(f: Facts) -> str:
         f"{count(checked.triples)} true and as many random triples of {count(len(checked.relations))} relations. The "
         "exact form keeps the spherical integral (a Bessel function) and assumes only that Z is constant."
     )
-    both = grid([figure(plot.svg(), words), f"<div>{figures}{paragraph(about, 'note')}</div>"])
+    both = grid([figure(plot.svg(), words), part("beside", [figures, paragraph(about, "note")])])
     return both + paragraph(prose(checked.verdict), "note") + _limits(f)
 
 
-def _limits(f: Facts) -> str:
+def _limits(f: Facts) -> Markup:
     """Where the theorem stops holding: the largest error against each of what it assumes small or large."""
     found = f.analysis.parts.get("limits")
     if not isinstance(found, Sweep):
         return absent(why_not(found))
     return (
-        "<h3>Where it stops holding</h3>"
+        title("Where it stops holding")
         + grid([_limit(found, name) for name in AXES], "two")
         + paragraph(prose(f"{found.verdict} {BEYOND}"), "note")
     )
 
 
-def _limit(found: Sweep, name: str) -> str:
-    rows, place = found.of(name), (found.here or {}).get(name)
+def _limit(found: Sweep, name: str) -> Markup:
+    rows, place = found.rows_of(name), (found.here or {}).get(name)
     xs = np.array([row.value for row in rows])
     curves = [np.array([max(1e-4, getattr(row, form).largest_error) for row in rows]) for form in ("theorem", "exact")]
     across = xs if place is None else np.append(xs, place)
@@ -103,7 +111,7 @@ def _limit(found: Sweep, name: str) -> str:
     return figure(plot.svg(), f"The theorem against {AXES[name]}, all else as in the note below: {verdict}.")
 
 
-def loop(f: Facts) -> str:
+def loop(f: Facts) -> Markup:
     """Learned against true log p of pairs that train does not hold, beside the same with entities renamed."""
     if isinstance(f.loop, Absent):
         return absent(f.loop.reason)
@@ -117,9 +125,12 @@ def loop(f: Facts) -> str:
     )
     plot.dots(some.truth, some.shuffled, "b", name="learned, entities renamed at random")
     plot.dots(some.truth, some.learned, "a", name="learned")
-    words = (
-        f"{count(len(some.truth))} of {count(found.pairs)} pairs that training did not see, by {text(f.loop.about)}: "
-        f"the rank correlation with the truth is {num(found.learned, 2)}."
+    words = phrase(
+        "{} of {} pairs that training did not see, by {}: the rank correlation with the truth is {}.",
+        count(len(some.truth)),
+        count(found.pairs),
+        f.loop.about,
+        num(found.learned, 2),
     )
     rows = [
         [Cell("learned", left=True), figure_cell(found.learned, 2), figure_cell(found.interaction, 2)],
@@ -127,16 +138,18 @@ def loop(f: Facts) -> str:
         [Cell("popularity of head and tail", left=True), figure_cell(found.popularity, 2), figure_cell(None)],
     ]
     lead = paragraph(
-        "A graph is drawn from a RelWalk whose vectors are known, a fresh model learns it, and both are asked for "
-        "log p(h, t | R) of pairs that are not in train. "
-        + ("The loop closes." if found.closed else "<strong>The loop does not close.</strong>")
+        phrase(
+            "A graph is drawn from a RelWalk whose vectors are known, a fresh model learns it, and both are asked for "
+            "log p(h, t | R) of pairs that are not in train. {}",
+            "The loop closes." if found.closed else phrase("<strong>The loop does not close.</strong>"),
+        )
     )
     about = "Interaction: what is left of log p when head and tail alone are taken out. Renamed: mean and range."
-    side = table(["Rank correlation with the truth", "log p", "interaction"], rows) + paragraph(about, "note")
-    return lead + grid([figure(plot.svg(), words), f"<div>{side}</div>"])
+    side = [table(["Rank correlation with the truth", "log p", "interaction"], rows), paragraph(about, "note")]
+    return lead + grid([figure(plot.svg(), words), part("beside", side)])
 
 
 def _spread(*estimates: Estimate) -> list[Cell]:
     """Correlations near zero: two decimals say it, a power of ten would not."""
     shown = [[f"{x:.2f}".replace("-", "−") for x in (e.value, e.low, e.high)] for e in estimates]
-    return [Cell(f'{value} <span class="range">{low} to {high}</span>') for value, low, high in shown]
+    return [Cell(phrase('{} <span class="range">{} to {}</span>', *figures)) for figures in shown]

@@ -14,7 +14,6 @@ below for less (all relations see the same c), far above when relations do diffe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from relwalk.graph.answers import SIDES, Side
-from relwalk.graph.graph import Graph
-from relwalk.models.base import Scorer
-from relwalk.models.relwalk import RelWalk
-from relwalk.theory.estimate import (
+from relwalk.display import Shown
+from relwalk.evaluation.estimate import (
     Absent,
     Estimate,
     Floats,
@@ -37,6 +33,11 @@ from relwalk.theory.estimate import (
     resampling_weights,
     show,
 )
+from relwalk.graph.answers import SIDES, Side
+from relwalk.graph.graph import Graph
+from relwalk.models.base import Scorer
+from relwalk.models.relwalk import RelWalk
+from relwalk.progress import Count, OnProgress, silent
 from relwalk.theory.partition import log_partition, log_terms
 from relwalk.theory.sphere import uniform_directions
 
@@ -106,8 +107,8 @@ class RelationConcentration:
         }
 
 
-@dataclass(frozen=True)
-class Concentration:
+@dataclass(frozen=True, repr=False)
+class Concentration(Shown):
     """The spread of Z for every relation, and how far relations differ beyond noise."""
 
     relations: tuple[RelationConcentration, ...]
@@ -146,7 +147,7 @@ def concentration(
     sample: int = 10_000,
     seed: int = 0,
     most_relations: int = MOST_RELATIONS,
-    progress: Callable[[str], None] | None = None,
+    progress: OnProgress = silent,
 ) -> Concentration | Absent:
     """Measure Z_c and Z_c' of every relation (of the most frequent ones when there are very many).
 
@@ -156,7 +157,7 @@ def concentration(
         return Absent(NOT_RELWALK.format(model.title))
     generator = own_generator(seed, "concentration")
     c = uniform_directions(directions, model.dim, generator)  # (directions, dim)
-    entity = model.entity.detach().cpu()
+    entity = model.vectors().detach().cpu()
     counts = np.bincount(graph.train[:, 1], minlength=model.relations)
     chosen = np.sort(np.argsort(-counts, kind="stable")[:most_relations])
     matrices: dict[Side, Tensor] = {"head": model.R1.detach().cpu(), "tail": model.R2.detach().cpu()}
@@ -165,6 +166,7 @@ def concentration(
     sizes: list[list[int]] = []
     exact: list[Floats] = []
     terms = log_terms(entity) if model.exact else None  # an orthogonal R leaves every norm as it is
+    count = Count(progress, len(chosen), "concentration")
     for r in chosen.tolist():
         for side in SIDES:
             groups = torch.zeros(len(SETS), len(entity))
@@ -174,8 +176,7 @@ def concentration(
             columns.append(log_partition(entity, c @ matrices[side][r].T, groups))  # R c
             sizes.append([int(n) for n in groups.sum(1)])
             exact.append(_group_sums(terms if terms is not None else log_terms(entity @ matrices[side][r]), groups))
-        if progress is not None:
-            progress(f"concentration: {graph.relations.label(r)}")
+        count.add(1)
     lengths = [n for row in sizes for n in row]
     spreads = spreads_of(torch.cat(columns).numpy(), lengths, seed, np.concatenate(exact))
     relations = tuple(
@@ -195,7 +196,7 @@ def _note(model: RelWalk, relations: tuple[RelationConcentration, ...]) -> str:
         if model.exact
         else "Orthogonality is soft: R c is not quite uniform, so Z_c may depend on the relation."
     )
-    norms = model.entity.detach().norm(dim=-1)
+    norms = model.vectors().detach().norm(dim=-1)
     text += (
         f" Entity norms: mean {float(norms.mean()):.2f}, largest {float(norms.max()):.2f}, √d = {model.dim**0.5:.2f}."
     )

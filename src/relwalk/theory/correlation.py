@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
+from relwalk.display import Shown
 from relwalk.errors import RelWalkError
+from relwalk.evaluation.estimate import Absent, Estimate, Floats, estimate, resampling_weights
 from relwalk.evaluation.result import RankingResult
 from relwalk.theory.concentration import SETS, Concentration
-from relwalk.theory.estimate import Absent, Estimate, Floats, estimate, resampling_weights
 from relwalk.theory.orthogonality import Orthogonality
 
 BOOTSTRAP, PERMUTATIONS, FEWEST = 2000, 10_000, 4
@@ -95,8 +96,8 @@ def _weighted(w: Floats, a: Floats, b: Floats) -> Floats:
     return np.asarray(np.clip(np.where((va > 1e-12) & (vb > 1e-12), r, np.nan), -1, 1))
 
 
-@dataclass(frozen=True)
-class Correlations:
+@dataclass(frozen=True, repr=False)
+class Correlations(Shown):
     """H@10 per relation against every condition of the theory, with a verdict."""
 
     hits: dict[str, float | None]  # relation -> H@10, None without test triples

@@ -19,7 +19,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from relwalk.theory.estimate import Absent, Estimate, Floats, estimate, own_generator
+from relwalk.display import Shown
+from relwalk.evaluation.estimate import Absent, Estimate, Floats, estimate, own_generator
+from relwalk.progress import Count, OnProgress, silent
 from relwalk.theory.partition import log_partition, relative_variance
 from relwalk.theory.sphere import uniform_directions
 
@@ -27,8 +29,8 @@ SIZES, SUBSETS, FEWEST = 6, 8, 4  # sizes double; subsets of each; entities in t
 BOOTSTRAP = 2000
 
 
-@dataclass(frozen=True)
-class Shrinkage:
+@dataclass(frozen=True, repr=False)
+class Shrinkage(Shown):
     """How eps_z falls with n, its fitted exponent, and whether that is the lemma's."""
 
     sizes: tuple[int, ...]
@@ -65,7 +67,9 @@ class Shrinkage:
 
 
 @torch.no_grad()
-def shrinkage(entities: Tensor, *, directions: int = 1000, seed: int = 0) -> Shrinkage | Absent:
+def shrinkage(
+    entities: Tensor, *, directions: int = 1000, seed: int = 0, progress: OnProgress = silent
+) -> Shrinkage | Absent:
     """Fit the exponent on disjoint subsets of the given vectors."""
     smallest = len(entities) // (SUBSETS * (2**SIZES - 1))
     if smallest < FEWEST:
@@ -76,7 +80,10 @@ def shrinkage(entities: Tensor, *, directions: int = 1000, seed: int = 0) -> Shr
     sizes = [smallest * 2**k for k in range(SIZES)]
     lengths = [n for n in sizes for _ in range(SUBSETS)]
     dealt = torch.randperm(len(entities), generator=generator)
-    eps = [_relative(log_partition(entities[part], c)) for part in torch.split(dealt[: sum(lengths)], lengths)]
+    count, eps = Count(progress, 2 * len(dealt), "lemma"), []  # the subsets, then all of them once more
+    for part in torch.split(dealt[: sum(lengths)], lengths):
+        eps.append(_relative(log_partition(entities[part], c)))
+        count.add(len(part))
     points = np.array(eps).reshape(SIZES, SUBSETS)
     drawn = np.random.default_rng(seed).integers(0, SUBSETS, (BOOTSTRAP, SIZES, SUBSETS))
     resampled = points[np.arange(SIZES)[:, None], drawn]  # (times, sizes, subsets)

@@ -20,11 +20,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from relwalk.display import Shown
+from relwalk.evaluation.estimate import Absent, clip, show
 from relwalk.graph.graph import Graph
 from relwalk.models.base import Scorer
 from relwalk.models.reciprocal import Reciprocal
 from relwalk.models.relwalk import RelWalk
-from relwalk.theory.estimate import Absent, clip, show
+from relwalk.progress import OnProgress, silent
 
 BLOCK = 64  # relations at a time: double precision copies stay small
 
@@ -92,8 +94,8 @@ class RelationGeometry:
         return figures | {"spectrum": {name: s.as_dict() if s is not None else None for name, s in spectra.items()}}
 
 
-@dataclass(frozen=True)
-class Orthogonality:
+@dataclass(frozen=True, repr=False)
+class Orthogonality(Shown):
     """The geometry of every relation; prints itself as a table."""
 
     relations: tuple[RelationGeometry, ...]
@@ -120,7 +122,7 @@ class Orthogonality:
 
 
 @torch.no_grad()
-def orthogonality(model: Scorer, graph: Graph) -> Orthogonality | Absent:
+def orthogonality(model: Scorer, graph: Graph, *, progress: OnProgress = silent) -> Orthogonality | Absent:
     """Measure the matrices of every relation."""
     found = matrices_of(model)
     if isinstance(found, Absent):
@@ -128,6 +130,7 @@ def orthogonality(model: Scorer, graph: Graph) -> Orthogonality | Absent:
     relations: list[RelationGeometry] = []
     for start in range(0, len(found.M), BLOCK):
         relations += _measure(found, slice(start, start + BLOCK), graph.relations.names[start : start + BLOCK])
+        progress(len(relations), len(found.M), "orthogonality")
     return Orthogonality(tuple(relations), found.exact, _note(found))
 
 

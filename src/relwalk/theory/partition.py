@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from relwalk.theory.estimate import Floats, own_generator
+from relwalk.evaluation.estimate import Floats, own_generator
 from relwalk.theory.sphere import log_sphere_integral
 
 BLOCK = 1 << 24  # exponentials held at a time: 64 MB

@@ -17,7 +17,7 @@ from scipy.special import gammaln, ive
 from torch import Tensor
 
 from relwalk.errors import RelWalkError
-from relwalk.theory.estimate import Floats
+from relwalk.evaluation.estimate import Floats
 
 
 def uniform_directions(count: int, dim: int, generator: torch.Generator) -> Tensor:

@@ -11,17 +11,19 @@ Of a trained model the base is its own dimension, and `here` says where in the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 
+from relwalk.display import Shown
+from relwalk.evaluation.estimate import Absent, own_generator
 from relwalk.models.base import Scorer
 from relwalk.models.orthogonal import random_rotations
 from relwalk.models.relwalk import RelWalk
-from relwalk.theory.estimate import Absent, own_generator
+from relwalk.progress import Count, OnProgress, silent
 from relwalk.theory.theorem import NO_THEOREM, TOLERANCE, Fit, fit, log_probs
 
 BASE: dict[str, float] = {"dim": 100, "entities": 2000, "norm": 1.0, "step": 0.01}  # |h| = √d: the lemma's prior
@@ -51,8 +53,8 @@ class SweepRow:
         return asdict(self) | {"holds": self.holds}
 
 
-@dataclass(frozen=True)
-class Sweep:
+@dataclass(frozen=True, repr=False)
+class Sweep(Shown):
     """All rows, and the first value of each quantity at which the theorem errs by more than the tolerance."""
 
     rows: tuple[SweepRow, ...]
@@ -60,7 +62,7 @@ class Sweep:
     here: dict[str, float] | None = None  # where a trained model stands
     tolerance: float = TOLERANCE
 
-    def of(self, name: str) -> list[SweepRow]:
+    def rows_of(self, name: str) -> list[SweepRow]:
         return [row for row in self.rows if row.changed == name]
 
     @property
@@ -68,7 +70,7 @@ class Sweep:
         """Going up in norm and step, down in dim and entities; None where it never breaks."""
         found: dict[str, float | None] = {}
         for name in dict.fromkeys(row.changed for row in self.rows):
-            bad = [row.value for row in self.of(name) if not row.holds]
+            bad = [row.value for row in self.rows_of(name) if not row.holds]
             found[name] = (min(bad) if name in ("norm", "step") else max(bad)) if bad else None
         return found
 
@@ -110,27 +112,24 @@ def sweep(
     directions: int = 500,
     draws: int = 128,
     seed: int = 0,
-    progress: Callable[[str], None] | None = None,
+    progress: OnProgress = silent,
 ) -> Sweep:
     """Change dim, entities, norm (s of |h| = s √d) and step one at a time from the base."""
     start = {**BASE, **(base or {})}
-    rows = []
-    for name, values in (grid or GRID).items():
-        for value in values:
-            if progress is not None:
-                progress(f"sweep: {name} {value:g}")
-            rows.append(_row(name, value, {**start, name: value}, pairs, directions, draws, seed))
+    cells = [(name, value) for name, values in (grid or GRID).items() for value in values]
+    rows, count = [], Count(progress, len(cells), "sweep")
+    for name, value in cells:
+        rows.append(_row(name, value, {**start, name: value}, pairs, directions, draws, seed))
+        count.add(1)
     return Sweep(tuple(rows), start)
 
 
 @torch.no_grad()
-def limits(
-    model: Scorer, *, step: float = 0.01, seed: int = 0, progress: Callable[[str], None] | None = None
-) -> Sweep | Absent:
+def limits(model: Scorer, *, step: float = 0.01, seed: int = 0, progress: OnProgress = silent) -> Sweep | Absent:
     """The sweep around the dimension of a trained model, with its own place."""
     if not isinstance(model, RelWalk):
         return Absent(NO_THEOREM.format(model.title))
-    norm = float((model.entity.square().sum(-1).mean() / model.dim).sqrt())
+    norm = float((model.vectors().square().sum(-1).mean() / model.dim).sqrt())
     here = {"dim": float(model.dim), "entities": float(model.entities), "norm": norm, "step": step}
     return replace(sweep(base={"dim": model.dim}, seed=seed, progress=progress), here=here)
 

@@ -20,11 +20,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from relwalk.display import Shown
 from relwalk.errors import GraphError
+from relwalk.evaluation.estimate import Absent, Floats, number, own_generator
 from relwalk.graph.graph import Graph
 from relwalk.models.base import Scorer
 from relwalk.models.relwalk import RelWalk
-from relwalk.theory.estimate import Absent, Floats, number, own_generator
+from relwalk.progress import Count, OnProgress, silent
 from relwalk.theory.partition import log_mean_partition, log_partition
 from relwalk.theory.sphere import displaced, log_sphere_integral, tilted_directions, uniform_directions
 
@@ -147,8 +149,8 @@ class RelationTheorem:
     bias: float  # truth - theorem
 
 
-@dataclass(frozen=True)
-class TheoremCheck:
+@dataclass(frozen=True, repr=False)
+class TheoremCheck(Shown):
     """The theorem on a trained model: on true triples, on random ones, and on both."""
 
     theorem: dict[str, Fit]  # "true", "random", "both"
@@ -186,6 +188,7 @@ def check_theorem(
     draws: int = 32,
     step: float = 0.01,
     seed: int = 0,
+    progress: OnProgress = silent,
 ) -> TheoremCheck | Absent:
     """Sample true triples and as many with random entities, and compare the theorem with the truth."""
     if not isinstance(model, RelWalk):
@@ -201,9 +204,10 @@ def check_theorem(
     turn = np.argsort(_places_within(pool[order, 1]), kind="stable")[:triples]
     true = pool[order[turn]].astype(np.int64)
     generator = own_generator(seed, "theorem")
-    entity, R1, R2 = (x.detach().cpu() for x in (model.entity, model.R1, model.R2))
+    entity, R1, R2 = (x.detach().cpu() for x in (model.vectors(), model.R1, model.R2))
     parts: dict[str, LogProbs] = {}
     kinds: list[bool] = []
+    count = Count(progress, len(true), "theorem")
     for r in np.unique(true[:, 1]).tolist():
         own = torch.from_numpy(true[true[:, 1] == r])
         strange = torch.randint(0, len(entity), (len(own), 2), generator=generator)
@@ -212,6 +216,7 @@ def check_theorem(
             entity, R1[r], R2[r], heads, tails, step=step, directions=directions, draws=draws, generator=generator
         )
         kinds += [True] * len(own) + [False] * len(own)
+        count.add(len(own))
     return _summary(parts, np.array(kinds), step)
 
 

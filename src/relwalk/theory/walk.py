@@ -19,15 +19,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from relwalk.checks import check_number, check_seed, check_whole
+from relwalk.display import Shown
 from relwalk.errors import RelWalkError, choose
+from relwalk.evaluation.estimate import own_generator
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Lists
+from relwalk.memory import FLOAT, refuse_beyond_memory
 from relwalk.models.base import Scorer
 from relwalk.models.relwalk import RelWalk
-from relwalk.theory.estimate import own_generator
 from relwalk.theory.sphere import displaced, tilted_directions, uniform_directions
 
 Hold = Literal["nothing", "entity"]
+STEPS = 100_000  # the longest path
+TEMPERATURES = (1e-6, 1e6)  # beyond, float32 has no numbers for the chances
 HOLDS: dict[str, str] = {"nothing": "go on from each tail", "entity": "begin every step at the start entity"}
 
 
@@ -59,8 +64,8 @@ class Path:
         return "; ".join(f"{step.head} {arrow}" for step, arrow in zip(self.steps, arrows, strict=True))
 
 
-@dataclass(frozen=True)
-class Walks:
+@dataclass(frozen=True, repr=False)
+class Walks(Shown):
     """Paths drawn from a model; prints them by name. A wavy arrow is a triple that the graph does not hold."""
 
     paths: tuple[Path, ...]
@@ -81,6 +86,9 @@ class Walks:
     def as_dict(self) -> dict[str, Any]:
         rest = {"step_size": self.step_size, "seed": self.seed, "known": self.known}
         return rest | {"paths": [path.as_dict() for path in self.paths]}
+
+    def summary(self) -> str:
+        return f"{len(self)} paths, {self.known:.1%} of their triples in the graph"
 
     def __str__(self) -> str:
         return "\n".join([*(str(path) for path in self.paths), f"{self.known:.1%} of these triples are in the graph"])
@@ -106,10 +114,14 @@ def walk(
     """
     if not isinstance(model, RelWalk):
         raise RelWalkError(f"a walk needs RelWalk's R1, R2 and knowledge vector; {model.title} has none.")
-    if steps < 1 or paths < 1:
-        raise RelWalkError(f"{steps} steps and {paths} paths: expected at least 1 of each")
-    if not 0 < temperature < float("inf"):
-        raise RelWalkError(f"temperature {temperature}: expected a number above 0")
+    check_whole("steps", steps, most=STEPS)
+    check_whole("paths", paths)
+    check_number("step_size", step_size, 0, 2)
+    check_number("temperature", temperature, *TEMPERATURES)
+    check_seed(seed)
+    # Of each path the chances of all entities, and a matrix.
+    needed = FLOAT * paths * (2 * model.entities + model.dim**2)
+    refuse_beyond_memory(needed, f"a walk of {paths:,} paths at once", "Take fewer --paths.")
     choose("thing to hold", hold, HOLDS)
     if hold == "entity" and start is None:
         raise RelWalkError("to hold the entity, say which: start=NAME")
@@ -140,7 +152,7 @@ class _Walker:
         temperature: float,
         generator: torch.Generator,
     ) -> None:
-        self.entity, self.R1, self.R2 = (x.detach().cpu() for x in (model.entity, model.R1, model.R2))
+        self.entity, self.R1, self.R2 = (x.detach().cpu() for x in (model.vectors(), model.R1, model.R2))
         self.entity = self.entity / temperature**0.5
         self.fixed, self.step_size, self.generator = fixed, step_size, generator
         self.relations = len(graph.relations)
@@ -192,6 +204,6 @@ def _by_name(graph: Graph, rows: list[tuple[Tensor, ...]], joined: bool) -> tupl
 
 
 def _known(graph: Graph, h: Any, r: Any, t: Any) -> Any:
-    answers = graph.known["tail"].to(h, r)
+    answers = graph.known["tail"].lookup(h, r)
     same = answers.values == t[answers.row_of_each_value()]
     return np.bincount(answers.row_of_each_value(), same, minlength=len(h)) > 0

@@ -26,9 +26,9 @@ class Average:
     def add(self, model: Scorer) -> None:
         self.count += 1
         for name, weights in model.state_dict().items():
-            if name in self.mean:
+            if name in self.mean and weights.is_floating_point():
                 self.mean[name] += (weights - self.mean[name]) / self.count
-            else:
+            else:  # the first, or a count that a batch norm keeps
                 self.mean[name] = weights.clone()
 
     def weights(self, model: Scorer) -> dict[str, Tensor]:

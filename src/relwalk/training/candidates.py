@@ -38,7 +38,7 @@ class Draws:
     probability: NDArray[np.float64]  # (entities,)
 
     @staticmethod
-    def of(answers: NDArray[np.int32], entities: int) -> Draws:
+    def from_answers(answers: NDArray[np.int32], entities: int) -> Draws:
         frequency = np.bincount(answers, minlength=entities) / len(answers)
         return Draws(answers, (frequency + 1 / entities) / 2)
 

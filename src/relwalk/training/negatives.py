@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from relwalk.graph.answers import SIDES, Answers, Side
+from relwalk.graph.answers import SIDES, KnownAnswers, Side
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Lists
 
@@ -67,12 +67,12 @@ class Pool:
 class _KnownPlaces:
     """The known answers of every training query as places in a pool, ready for `Pool.draw`."""
 
-    answers: Answers
+    answers: KnownAnswers
     shifted: Tensor  # row * width + (place - its index in the row), ascending
     width: int
 
     @staticmethod
-    def of(answers: Answers, lists: Lists | None, entities: int) -> _KnownPlaces:
+    def from_answers(answers: KnownAnswers, lists: Lists | None, entities: int) -> _KnownPlaces:
         row = answers.lists.row_of_each_value()
         place = answers.lists.values.astype(np.int64)
         if lists is not None:  # the entity's place in the list of the query's relation
@@ -144,12 +144,12 @@ def _pools(graph: Graph, lists: Mapping[Side, Lists] | None, avoid_known: bool) 
     pools: dict[Side, Pool] = {}
     for side in SIDES:
         own = lists[side] if lists is not None else None
-        known = _KnownPlaces.of(graph.known_in_train[side], own, n) if avoid_known else None
+        known = _KnownPlaces.from_answers(graph.known_in_train[side], own, n) if avoid_known else None
         pools[side] = Pool(n, own, known)
     return pools
 
 
-def _mean_answers(answers: Answers, graph: Graph) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _mean_answers(answers: KnownAnswers, graph: Graph) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """How many answers a query of each relation has on average in train; one where it has no query."""
     relation = answers.keys % answers.relations
     queries = np.bincount(relation, minlength=len(graph.relations))

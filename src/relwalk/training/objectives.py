@@ -1,51 +1,58 @@
-"""What a step minimises, from scores alone.
+"""What a step minimises. An objective is one class, with settings of its own, and one line in OBJECTIVES.
 
-    OBJECTIVES[name].loss(positive, negative, scale, margin) -> loss of each positive  # (batch,)
-
-`positive` (batch,) and `negative` (batch, count) are scores; `scale` turns a score into a log-probability
-(1/2d for RelWalk); `margin` is in units of the score: 2d log η, where η is how many times likelier than a false
-triple a true one should be. An objective is one function here and one line in OBJECTIVES.
+One against false triples says its loss from scores alone: `positive` (batch,) and `negative` (batch, count); `scale`
+turns a score into a log-probability (1/2d for RelWalk); a margin is in units of the score.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
-
-@dataclass(frozen=True)
-class Objective:
-    loss: Callable[[Tensor, Tensor, float, float], Tensor]
-    sparse: bool  # most negatives get no gradient: worth a second, smaller pass through the model
+from relwalk.training.likelihood import Likelihood
+from relwalk.training.negative_sampling import Hinge, NegativeSampling
 
 
-def margin(positive: Tensor, negative: Tensor, scale: float, margin: float) -> Tensor:
+class Margin(Hinge):
     """Σ_k max(0, margin + s_k - s): the paper's loss against every negative."""
-    return torch.relu(margin + negative - positive.unsqueeze(1)).sum(1)
+
+    sparse = True
+
+    @staticmethod
+    def hinge(positive: Tensor, negative: Tensor, margin: float) -> Tensor:
+        return torch.relu(margin + negative - positive.unsqueeze(1)).sum(1)
 
 
-def hardest(positive: Tensor, negative: Tensor, scale: float, margin: float) -> Tensor:
+class Hardest(Hinge):
     """max(0, margin + max_k s_k - s): the hardest of the negatives alone (the paper's appendix)."""
-    return torch.relu(margin + negative.amax(1) - positive)
+
+    sparse = True
+
+    @staticmethod
+    def hinge(positive: Tensor, negative: Tensor, margin: float) -> Tensor:
+        return torch.relu(margin + negative.amax(1) - positive)
 
 
-def mean(positive: Tensor, negative: Tensor, scale: float, margin: float) -> Tensor:
+class Mean(Hinge):
     """max(0, margin + mean_k s_k - s): the negatives averaged before the hinge (the authors' code)."""
-    return torch.relu(margin + negative.mean(1) - positive)
+
+    @staticmethod
+    def hinge(positive: Tensor, negative: Tensor, margin: float) -> Tensor:
+        return torch.relu(margin + negative.mean(1) - positive)
 
 
-def softmax(positive: Tensor, negative: Tensor, scale: float, margin: float) -> Tensor:
+class Softmax(NegativeSampling):
     """-log of the positive's share of exp(scale * s) among itself and its negatives."""
-    logits = scale * torch.cat([positive.unsqueeze(1), negative], dim=1)
-    return torch.logsumexp(logits, 1) - logits[:, 0]
+
+    def against(self, positive: Tensor, negative: Tensor, scale: float) -> Tensor:
+        logits = scale * torch.cat([positive.unsqueeze(1), negative], dim=1)
+        return torch.logsumexp(logits, 1) - logits[:, 0]
 
 
-OBJECTIVES: dict[str, Objective] = {
-    "margin": Objective(margin, sparse=True),
-    "hardest": Objective(hardest, sparse=True),
-    "mean": Objective(mean, sparse=False),
-    "softmax": Objective(softmax, sparse=False),
+OBJECTIVES: dict[str, type[Likelihood] | type[NegativeSampling]] = {
+    "likelihood": Likelihood,
+    "margin": Margin,
+    "hardest": Hardest,
+    "mean": Mean,
+    "softmax": Softmax,
 }

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from torch import Tensor
 
 from relwalk.models.base import Scorer
-from relwalk.training.moving import SGD, Adagrad, Adam, Group, Optimizer, RowwiseAdagrad
-from relwalk.training.rotations import OrthogonalAdagrad
-from relwalk.training.settings import TrainingSettings
+from relwalk.training.common import CommonSettings
+from relwalk.training.optim import SGD, Adagrad, Adam, Group, Optimizer, RowwiseAdagrad
+from relwalk.training.orthogonal_adagrad import OrthogonalAdagrad
 
 OPTIMIZERS: dict[str, type[Optimizer]] = {
     "sgd": SGD,
@@ -20,24 +20,42 @@ OPTIMIZERS: dict[str, type[Optimizer]] = {
 ROTATION_LR = 0.3  # relation_lr of orthogonal matrices when none is given
 
 
-def build_optimizers(model: Scorer, settings: TrainingSettings) -> list[Optimizer]:
+def build_optimizers(model: Scorer, settings: CommonSettings) -> list[Optimizer]:
     """One optimiser for all free weights, and one that keeps the orthogonal ones orthogonal."""
-    orthogonal = model.orthogonal()
-    apart = {id(weights) for weights in (model.entity, *orthogonal)}
+    orthogonal, tables = model.orthogonal(), [table.weight for table in model.tables()]
+    apart = {id(weights) for weights in (*tables, *orthogonal)}
     free: list[Tensor] = [weights for weights in model.parameters() if id(weights) not in apart]
-    groups = [Group([model.entity], settings.lr)]
+    one_triple = model.dim**-2.0  # about the square of what a single triple asks of a coordinate, in any model
+    groups = [Group([*tables], settings.lr, one_triple)]
     if free:
-        groups.append(Group(free, settings.relation_lr or settings.lr))
+        groups.append(Group(free, settings.relation_lr or settings.lr, one_triple))
     optimizers = [OPTIMIZERS[settings.optimizer](groups)]
     if orthogonal:
         optimizers.append(OrthogonalAdagrad([Group([*orthogonal], settings.relation_lr or ROTATION_LR)]))
     return optimizers
 
 
+REMEMBERED = {"sgd": 0, "rowwise-adagrad": 0, "adagrad": 1, "adam": 2}  # numbers for each weight
+
+
+def copies_held(settings: CommonSettings) -> int:
+    """How often training has a model in memory, at least: its weights, the best ones so far, and the optimiser's."""
+    return 2 + REMEMBERED[settings.optimizer]
+
+
 def optimizer_tensors(optimizers: Sequence[Optimizer]) -> dict[str, Tensor]:
     """What the optimisers remember as named tensors, `<optimiser>/<weights>/<what>`."""
     return {
         f"{n}/{name}": tensor for n, optimizer in enumerate(optimizers) for name, tensor in optimizer.tensors().items()
+    }
+
+
+def expected_tensors(optimizers: Sequence[Optimizer]) -> dict[str, Tensor]:
+    """What `optimizer_tensors` may name, each with its type and shape."""
+    return {
+        f"{n}/{name}": tensor
+        for n, optimizer in enumerate(optimizers)
+        for name, tensor in optimizer.all_tensors().items()
     }
 
 

@@ -1,46 +1,37 @@
-"""The number type of the large products, chosen by timing both."""
+"""The number type of the large products: what the processor multiplies fastest, asked of it and never timed."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import os
 from typing import Literal
 
 import torch
 
+from relwalk.errors import RelWalkError
+
 Precision = Literal["auto", "float32", "bfloat16"]
-ROUNDS = 5
-GAIN = 1.3  # how much faster bfloat16 must be to be worth its rounding
+OVERRIDE = "RELWALK_BFLOAT16"  # 1 or 0, in place of what the processor says: to repeat elsewhere what another chose
 
 
 def choose_precision(precision: Precision, device: torch.device) -> torch.dtype:
-    """bfloat16 where a measured check finds it clearly faster than float32, unless one of them is asked for."""
-    if precision != "auto":
-        return {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
-    gain = speed_gain(_product(torch.float32, device), _product(torch.bfloat16, device))
-    return torch.bfloat16 if gain > GAIN else torch.float32
+    """bfloat16 where the processor has instructions for its products, unless one of the two is asked for."""
+    if precision == "auto":
+        return torch.bfloat16 if multiplies_bfloat16(device) else torch.float32
+    return {"float32": torch.float32, "bfloat16": torch.bfloat16}[precision]
 
 
-def speed_gain(usual: Callable[[], object], other: Callable[[], object]) -> float:
-    """How many times faster the other is: each once to wake it up, then in turn, the best of each."""
-    usual()
-    other()
-    best, best_other = float("inf"), float("inf")
-    for _ in range(ROUNDS):
-        best = min(best, _seconds(usual))
-        best_other = min(best_other, _seconds(other))
-        if best_other > 10 * best:  # emulated: no need to wait for the rest
-            break
-    return best / best_other
+def multiplies_bfloat16(device: torch.device) -> bool:
+    """Whether products of bfloat16 are made by instructions of their own: the same answer at every call."""
+    forced = os.environ.get(OVERRIDE)
+    if forced is not None:
+        if forced not in ("0", "1"):
+            raise RelWalkError(f"{OVERRIDE} is {forced!r}; expected 1 or 0. Unset it to ask the processor.")
+        return forced == "1"
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return device.type == "cpu" and _cpu_multiplies_bfloat16()
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
-
-
-def _product(dtype: torch.dtype, device: torch.device) -> Callable[[], float]:
-    """A small product of the shape that training makes."""
-    q, e = torch.ones(256, 128, dtype=dtype, device=device), torch.ones(1024, 128, dtype=dtype, device=device)
-    return lambda: (q @ e.T)[0, 0].item()
+def _cpu_multiplies_bfloat16() -> bool:
+    """AVX-512 with bfloat16, or AMX: with less, oneDNN makes the products by conversions, slower than in float32."""
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()

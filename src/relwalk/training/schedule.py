@@ -1,25 +1,70 @@
-"""How the learning rates change over a training."""
+"""How the learning rates change over a training. A schedule is one class here and one line in SCHEDULES."""
 
 from __future__ import annotations
 
 import math
 
-from relwalk.training.settings import TrainingSettings
+from relwalk.checks import MOST
+from relwalk.training.common import CommonSettings, Named, setting
 
 
-def rate_factor(settings: TrainingSettings, epochs_done: float, drops: int) -> float:
+class Schedule(Named):
+    """What the rates are multiplied with."""
+
+    def factor(self, done: float, drops: int) -> float:
+        """After this share of the training, warm-up aside, and so many drops at a plateau."""
+        return 1.0
+
+    def drops_after(self, validations_without_gain: int) -> bool:
+        """Whether the rates drop now."""
+        return False
+
+
+class Constant(Schedule):
+    """1"""
+
+
+class Linear(Schedule):
+    """1 - done"""
+
+    def factor(self, done: float, drops: int) -> float:
+        return 1 - done
+
+
+class Cosine(Schedule):
+    """(1 + cos(π done)) / 2"""
+
+    def factor(self, done: float, drops: int) -> float:
+        return (1 + math.cos(math.pi * done)) / 2
+
+
+class Plateau(Schedule):
+    """factor^drops, a drop whenever validation found nothing better for a while."""
+
+    plateau_factor: float = setting(0.5, "what a plateau multiplies the rates with", gt=0, lt=1)
+    plateau_patience: int = setting(1, "validations without a better figure that make a plateau", ge=1, le=MOST)
+
+    def factor(self, done: float, drops: int) -> float:
+        return self.plateau_factor**drops
+
+    def drops_after(self, validations_without_gain: int) -> bool:
+        return validations_without_gain % self.plateau_patience == 0
+
+
+SCHEDULES: dict[str, type[Schedule]] = {
+    "constant": Constant,
+    "linear": Linear,
+    "cosine": Cosine,
+    "plateau": Plateau,
+}
+
+
+def rate_factor(schedule: Schedule, settings: CommonSettings, epochs_done: float, drops: int) -> float:
     """What the rates are multiplied with after so many epochs (with their fraction) and drops at a plateau.
 
-    warm-up: rises from 0 over the first `warmup` epochs
-    linear: 1 - done        cosine: (1 + cos(π done)) / 2        plateau: factor^drops
+    They rise from 0 over the first `warmup` epochs; over the others they change as the schedule has it.
     """
     warm = min(1.0, epochs_done / settings.warmup) if settings.warmup else 1.0
     rest = max(settings.epochs - settings.warmup, 1e-9)
     done = min(1.0, max(0.0, epochs_done - settings.warmup) / rest)
-    falls = {
-        "constant": 1.0,
-        "linear": 1 - done,
-        "cosine": (1 + math.cos(math.pi * done)) / 2,
-        "plateau": settings.plateau_factor**drops,
-    }
-    return warm * falls[settings.schedule]
+    return warm * schedule.factor(done, drops)

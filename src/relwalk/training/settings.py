@@ -1,83 +1,131 @@
-"""Every choice of a training, with its default and its bounds."""
+"""Every choice of a training: the common ones, its objective with its own, its schedule with its own.
+
+Nested in run.json, `{"lr": 1.0, "objective": {"name": "margin", "margin": 5.0, ...}, ...}`, and flat wherever somebody
+writes them, `objective="margin", margin=5.0`: `TrainingSettings` takes both, and `flat` gives the second.
+"""
 
 from __future__ import annotations
 
-import math
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+import torch
+from pydantic import SerializeAsAny, field_validator, model_validator
 
-from relwalk.errors import choose
-from relwalk.training.negatives import SAMPLERS
+from relwalk.errors import RelWalkError, choose
+from relwalk.faults import settings_errors
+from relwalk.graph.graph import Graph
+from relwalk.models.base import Scorer
+from relwalk.training.common import CommonSettings, Named, ObjectiveSettings, setting
+from relwalk.training.likelihood import LikelihoodSettings
 from relwalk.training.objectives import OBJECTIVES
-from relwalk.training.precision import Precision
+from relwalk.training.rates import usual_rate
+from relwalk.training.schedule import SCHEDULES, Constant, Schedule
+
+# What is chosen by name and then has settings of its own.
+OWNERS: dict[str, dict[str, type[Named]]] = {
+    "objective": {name: objective.Settings for name, objective in OBJECTIVES.items()},
+    "schedule": {**SCHEDULES},
+}
+INSTEAD = (("batch_size", "batches"), ("margin", "eta"))  # each says the same as the other in another way
 
 
-class TrainingSettings(BaseModel):
+class TrainingSettings(CommonSettings):
     """How a model is trained. Saved with the run, read back and checked on load."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    objective: str = "likelihood"
-    sampler: str = "uniform"
-    negatives: int = Field(100, ge=1, description="false triples per true one")
-    avoid_known: bool = Field(False, description="never draw a known true triple as a negative")
-    eta: float = Field(math.e, gt=1, description="how many times likelier a true triple should be; margin = 2d log eta")
-    l2: float = Field(
-        0.15, ge=0, description="weight of ||h||² + ||t||² of the triples of a step, divided by d for RelWalk"
+    objective: SerializeAsAny[ObjectiveSettings] = setting(
+        LikelihoodSettings(name="likelihood"), "what a step minimises", panel="Objective", first=True
     )
-    n3: float = Field(0.0, ge=0, description="weight of Σ|h|³ + Σ|t|³ (and |r|³), divided by d^1.5 for RelWalk")
-
-    label_smoothing: float = Field(0.0, ge=0, lt=1, description="share of an answer spread over all (likelihood)")
-    entity_dropout: float = Field(0.0, ge=0, lt=1, description="share of the given entity's coordinates (likelihood)")
-    query_dropout: float = Field(0.0, ge=0, lt=1, description="share of the question's coordinates (likelihood)")
-    relation_weight: float = Field(0.0, ge=0, description="weight of -log p(R | h, t) beside the answers (likelihood)")
-    candidates_per_step: int | None = Field(
-        None, ge=0, description="entities drawn for the sum of a step (likelihood); 0: all; None: by the graph's size"
+    schedule: SerializeAsAny[Schedule] = setting(
+        Constant(name="constant"), "how the rates fall: not, to 0 over all epochs, or when validation stops improving"
     )
-    precision: Precision = Field("auto", description="of the products (likelihood)")
 
-    optimizer: Literal["sgd", "adagrad", "rowwise-adagrad", "adam"] = "adagrad"
-    lr: float = Field(1.0, gt=0, description="learning rate of the entities")
-    relation_lr: float | None = Field(None, gt=0, description="of the relations; None: 0.3 for rotations, else lr")
-    clip: float | None = Field(None, gt=0, description="longest gradient of all free weights together")
-    schedule: Literal["constant", "linear", "cosine", "plateau"] = Field(
-        "constant", description="how the rates fall: not, to 0 over all epochs, or when validation stops improving"
-    )
-    warmup: float = Field(0.0, ge=0, description="epochs over which the rates rise from 0")
-    plateau_factor: float = Field(0.5, gt=0, lt=1, description="what a plateau multiplies the rates with")
-    plateau_patience: int = Field(1, ge=1, description="validations without a better figure that make a plateau")
-    average_from: int | None = Field(None, ge=1, description="epoch from which the weights of all epochs are averaged")
-
-    epochs: int = Field(100, ge=1)
-    batch_size: int | None = Field(
-        1024, ge=1, description="questions (likelihood) or true triples a step; None: by `batches`"
-    )
-    batches: int | None = Field(None, ge=1, description="steps an epoch, instead of a batch size")
-    validate_every: int = Field(10, ge=1, description="epochs between two validations")
-    patience: int = Field(5, ge=1, description="validations without a better figure before training stops")
-    seed: int = Field(0, ge=0, lt=2**63)
-    threads: int = Field(1, ge=1, description="CPU threads; the same number gives the same bits")
-    checkpoint_seconds: float = Field(30.0, ge=0, description="least time between two checkpoints")
-
-    @field_validator("objective")
+    @model_validator(mode="before")
     @classmethod
-    def _objective_is_known(cls, name: str) -> str:
-        choose("objective", name, {"likelihood": None, **OBJECTIVES})
-        return name
+    def _each_to_its_owner(cls, values: Any) -> Any:
+        return nested(values) if isinstance(values, Mapping) else values
 
-    @field_validator("sampler")
+    @field_validator("objective", "schedule", mode="before")
     @classmethod
-    def _sampler_is_known(cls, name: str) -> str:
-        choose("sampler", name, SAMPLERS)
-        return name
+    def _made_by_its_name(cls, value: Any, info: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return choose(info.field_name, cast(str, value.get("name")), OWNERS[info.field_name]).model_validate(value)
 
-    @model_validator(mode="after")
-    def _one_batch_rule(self) -> TrainingSettings:
-        if (self.batch_size is None) == (self.batches is None):
-            raise ValueError("give either batch_size or batches, not both and not neither")
-        return self
+    def flat(self) -> dict[str, Any]:
+        """Every setting by the name that a keyword, a flag or a file has for it."""
+        found = self.model_dump(exclude=set(OWNERS))
+        for kind in OWNERS:
+            own = getattr(self, kind).model_dump()
+            found |= {kind: own.pop("name"), **own}
+        return found
 
-    def margin(self, scale: float) -> float:
-        """log η in units of the score: 2d log η for RelWalk."""
-        return math.log(self.eta) / scale
+
+def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Flat names, each under what it belongs to. One that does not belong to what was chosen is refused."""
+    values = dict(flat)
+    for kind, choices in OWNERS.items():
+        said = values.get(kind, TrainingSettings.model_fields[kind].default.name)
+        if isinstance(said, str):
+            own = own_names(choose(kind, said, choices))
+            values[kind] = {"name": said, **{name: values.pop(name) for name in own if name in values}}
+            _refuse_idle(kind, said, own, values)
+    return values
+
+
+def own_names(settings: type[Named]) -> list[str]:
+    """What settings of one choice can be told, beside its name."""
+    return [name for name in settings.model_fields if name != "name"]
+
+
+def _refuse_idle(kind: str, said: str, own: list[str], left: Mapping[str, Any]) -> None:
+    """An option that would do nothing beside the others is a mistake, not a detail."""
+    for name in left:
+        others = [other for other, settings in OWNERS[kind].items() if name in own_names(settings)]
+        if others:
+            has = ", ".join(own) if own else "no settings of its own"
+            raise RelWalkError(
+                f"{name} means nothing to the {kind} {said}, which has {has}. "
+                f"Say --{kind} {' or '.join(others)}, or leave it out."
+            )
+
+
+def fitting(flat: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Flat settings without those that belong to another objective or schedule than is chosen."""
+    found = dict(flat)
+    for kind, choices in OWNERS.items():
+        said = chosen.get(kind, TrainingSettings.model_fields[kind].default.name)
+        others = {name for settings in choices.values() for name in own_names(settings)}
+        own = own_names(choose(kind, said, choices))
+        found = {name: value for name, value in found.items() if name in own or name not in others}
+    return found
+
+
+def make_settings(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> TrainingSettings:
+    """Settings from what a recipe or an earlier run has and from what was said, both flat.
+
+    What was said takes the place of what says the same in another way. What was said must belong to the objective and
+    the schedule; of the rest, what does not is left out.
+    """
+    kept = fitting(defaults, {**defaults, **given})
+    for pair in INSTEAD:
+        for name, other in (pair, pair[::-1]):
+            if given.get(name) is not None and given.get(other) is None:
+                kept[other] = None
+    kept = {name: value for name, value in kept.items() if value is not None or name in TrainingSettings.model_fields}
+    with settings_errors():
+        return TrainingSettings.model_validate({**kept, **given})
+
+
+def resolve_settings(
+    defaults: Mapping[str, Any], given: Mapping[str, Any], model: type[Scorer], graph: Graph, device: torch.device
+) -> TrainingSettings:
+    """All of a training decided, here and once, from a recipe or an earlier run and what was said: the record holds it,
+    and a resumed run does not decide anew."""
+    settings = make_settings({"threads": torch.get_num_threads(), **defaults}, given)
+    settings = settings.model_copy(
+        update={"objective": settings.objective.resolved(model, len(graph.entities), device)}
+    )
+    if "lr" in {**defaults, **given}:
+        return settings
+    return settings.model_copy(update={"lr": usual_rate(model.lr, settings, settings.objective)})

@@ -1,12 +1,12 @@
 """The exact softmax over all entities as one fused operation, near the speed of its matrix products.
 
-For questions q, entities E and a bias b, the loss of a row with targets T of total weight w is
+For queries q and keys k, one of each entity, the loss of a row with targets T of total weight w is
 
-    w log Σ_e exp(q·e + b_e) - Σ_{t in T} (q·t + b_t).
+    w log Σ_e exp(q·k_e) - Σ_{t in T} q·k_t.
 
 Autograd would keep several float32 matrices of rows x entities. Here the scores are made tile by tile, turned into
 exponentials while the tile is in cache, used at once for the gradient of q, and kept once, in a buffer that is used
-again at every step, for the gradient of E.
+again at every step, for the gradient of the keys. Rows are taken in blocks, so that the buffer stays within a limit.
 
 The sum may be estimated from a sample S of the entities, drawn with replacement from probabilities π:
 
@@ -14,10 +14,14 @@ The sum may be estimated from a sample S of the entities, drawn with replacement
 
 whose mean over samples is the sum over all entities: a row's own answers are always there, each other entity counts
 for those it stands for. log Ẑ and its gradient are off by a term of order 1/|S|.
+
+A row's own targets are struck out of its tiles, and come in from their own float32 scores: the sum is one of terms
+that are never negative, and holds the best target's e^0, so no rounding of a tile can make it vanish.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -25,13 +29,14 @@ import torch
 from torch import Tensor
 
 TILE = 1024  # entities scored at a time: a tile of a thousand rows fits the cache
+NUMBERS = 1 << 27  # exponentials held at a time: half a gigabyte in float32
 
 
 class Targets(NamedTuple):
-    """The right answers of each row: pair i says that `columns[i]` answers `rows[i]`, `weights[i]` times."""
+    """The right answers of each row: pair i says that `columns[i]` answers `rows[i]` with weight `weights[i]`."""
 
     rows: Tensor  # (pairs,) ascending
-    columns: Tensor  # (pairs,)
+    columns: Tensor  # (pairs,) distinct within a row
     weights: Tensor  # (pairs,)
 
 
@@ -41,7 +46,13 @@ class Workspace:
 
     dtype: torch.dtype = torch.float32
     tile: int = TILE
+    numbers: int = NUMBERS
     _buffer: Tensor = field(default_factory=lambda: torch.empty(0))
+
+    def blocks(self, rows: int, entities: int) -> Iterator[slice]:
+        """The rows in parts whose exponentials fit the buffer."""
+        size = max(1, self.numbers // max(entities, 1))
+        return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
     def tiles(self, rows: int, entities: int, device: torch.device) -> list[Tensor]:
         """One contiguous (rows, width) matrix per tile of entities."""
@@ -55,21 +66,19 @@ class Workspace:
 
 def softmax_loss(
     queries: Tensor,
-    table: Tensor,
-    bias: Tensor | None,
+    keys: Tensor,
     targets: Targets,
     workspace: Workspace,
     *,
     smoothing: float = 0.0,
     log_weights: Tensor | None = None,
 ) -> Tensor:
-    """The summed loss of all rows. With smoothing, that share of each target is spread over all entities.
+    """The summed loss of all rows. With smoothing, that share of each target is spread over all keys.
 
-    With `log_weights`, the first rows of the table are the sample, drawn once each, with log w_e; the others are there
-    as targets only, and a row's targets must be distinct.
+    With `log_weights`, the first keys are the sample, drawn once each, with log w_e; the others are there as targets
+    only.
     """
-    bias = bias if bias is not None else torch.zeros(len(table), device=table.device)
-    loss: Tensor = _SoftmaxLoss.apply(queries, table, bias, targets, workspace, smoothing, log_weights)  # type: ignore[no-untyped-call]
+    loss: Tensor = _SoftmaxLoss.apply(queries, keys, targets, workspace, smoothing, log_weights)  # type: ignore[no-untyped-call]
     return loss
 
 
@@ -80,41 +89,40 @@ class _SoftmaxLoss(torch.autograd.Function):
     def forward(
         ctx: Any,
         q: Tensor,
-        e: Tensor,
-        b: Tensor,
+        k: Tensor,
         targets: Targets,
         workspace: Workspace,
         smoothing: float,
         log_weights: Tensor | None,
     ) -> Tensor:
         rows, columns, share = targets
-        dim, drawn = q.shape[1], len(e) if log_weights is None else len(log_weights)
-        pairs = _Pairs(rows, q[rows], e[columns], b[columns], _missing(log_weights, columns))
+        width, drawn = q.shape[1], len(k) if log_weights is None else len(log_weights)
+        q_hit, k_hit = q[rows], k[columns]  # (pairs, width)
+        hit = (q_hit * k_hit).sum(-1)  # (pairs,)
         weight = q.new_zeros(len(q)).index_add_(0, rows, share)  # (rows,)
-        made = _exponentials(
-            q, e[:drawn], b[:drawn] if log_weights is None else b[:drawn] + log_weights, pairs, workspace
-        )
-        short = made.shift[rows] - pairs.hit  # subtracted before it is added up: the loss is a small difference
-        loss = (share * (made.total.log()[rows] + short)).sum()
+        sample = _Sample(k[:drawn], log_weights, workspace.dtype)
 
-        per_z = torch.where(weight > 0, weight / made.total, 0.0)  # a row without targets asks for nothing
-        slope_q = torch.where(per_z.unsqueeze(1) > 0, made.slope[:, :dim] * per_z.unsqueeze(1), 0.0)
-        weighted = made.q * per_z.unsqueeze(1).to(workspace.dtype)  # its column of ones brings the slope of the bias
-        slopes = (
-            q.new_empty(len(e), weighted.shape[1]) if log_weights is None else q.new_zeros(len(e), weighted.shape[1])
-        )
-        for start, tile in zip(range(0, drawn, workspace.tile), made.tiles, strict=True):
-            _mm(tile.T, weighted, slopes[start : start + tile.shape[1]])
-        slope_e, slope_b = slopes[:, :dim], slopes[:, dim]
-        hits = share * (1 - smoothing)
-        if made.lacking is not None:
-            hits = hits - per_z[rows] * made.lacking
-        slope_q.index_add_(0, rows, hits.unsqueeze(1) * pairs.e, alpha=-1)
-        slope_e.index_add_(0, columns, hits.unsqueeze(1) * pairs.q, alpha=-1)
-        slope_b.index_add_(0, columns, hits, alpha=-1)
+        loss = q.new_zeros(())
+        slope_q, hits = torch.empty_like(q), share * (1 - smoothing)
+        slopes = q.new_zeros(len(k), sample.long.shape[1])
+        for part in workspace.blocks(len(q), drawn):
+            pairs = slice(*torch.searchsorted(rows, torch.tensor([part.start, part.stop], device=rows.device)).tolist())
+            own = _Own(rows[pairs] - part.start, columns[pairs], hit[pairs])
+            made = _exponentials(q[part], sample, own, workspace)
+            short = made.shift[own.rows] - own.hit  # subtracted before it is added up: the loss is a small difference
+            loss = loss + (share[pairs] * (made.total.log()[own.rows] + short)).sum()
+            per_z = torch.where(weight[part] > 0, weight[part] / made.total, 0.0)  # no targets: nothing is asked
+            slope_q[part] = torch.where(per_z.unsqueeze(1) > 0, made.slope[:, :width] * per_z.unsqueeze(1), 0.0)
+            weighted = made.q * per_z.unsqueeze(1).to(made.q.dtype)
+            for start, tile in zip(range(0, drawn, workspace.tile), made.tiles, strict=True):
+                _add_product(slopes[start : start + tile.shape[1]], tile.T, weighted)
+            hits[pairs] -= per_z[own.rows] * made.own
+        slope_k = slopes[:, :width]
+        slope_q.index_add_(0, rows, hits.unsqueeze(1) * k_hit, alpha=-1)
+        slope_k.index_add_(0, columns, hits.unsqueeze(1) * q_hit, alpha=-1)
         if smoothing:
-            loss = loss + _smooth(q, e, b, weight, (share * pairs.hit).sum(), smoothing, (slope_q, slope_e, slope_b))
-        ctx.save_for_backward(slope_q, slope_e, slope_b)
+            loss = loss + _smooth(q, k, weight, (share * hit).sum(), smoothing, (slope_q, slope_k))
+        ctx.save_for_backward(slope_q, slope_k)
         return loss
 
     @staticmethod
@@ -123,105 +131,105 @@ class _SoftmaxLoss(torch.autograd.Function):
         return (*(slope if plain else grads[0] * slope for slope in ctx.saved_tensors), None, None, None, None)
 
 
-class _Pairs:
-    """The targets of all rows, with their scores."""
+class _Sample:
+    """The keys that are summed over, with a column of ones for the shift, and one for the weights of a sample."""
 
-    def __init__(self, rows: Tensor, q: Tensor, e: Tensor, b: Tensor, missing: Tensor | None) -> None:
-        self.rows, self.q, self.e, self.missing = rows, q, e, missing  # q, e: (pairs, dim)
-        self.hit = (q * e).sum(-1) + b  # (pairs,)
+    def __init__(self, k: Tensor, log_weights: Tensor | None, dtype: torch.dtype) -> None:
+        self.k, self.log_weights = k, log_weights
+        self.long = _lengthened(k, 1.0, 0.0 if log_weights is None else log_weights, dtype)
 
-    def lacking(self, shift: Tensor) -> Tensor | None:
-        """What the sampled sum of a row lacks of each of its targets, negative where it has too much.  # (pairs,)"""
-        return None if self.missing is None else self.missing * (self.hit - shift[self.rows]).exp()
-
-
-def _missing(log_weights: Tensor | None, columns: Tensor) -> Tensor | None:
-    """1 - w of each target: it should count once, and was drawn with weight w, or not at all."""
-    if log_weights is None:
-        return None
-    weights = torch.cat([log_weights.exp(), log_weights.new_zeros(1)])
-    return 1 - weights[columns.clamp(max=len(log_weights))]
+    def best(self, q: Tensor, tile: int) -> Tensor:
+        """The highest score of each row, in float32.  # (rows,)"""
+        weights = self.k.new_zeros(len(self.k)) if self.log_weights is None else self.log_weights
+        parts = zip(torch.split(self.k, tile), torch.split(weights, tile), strict=True)
+        return torch.stack([torch.addmm(w, q, k.T).amax(1) for k, w in parts]).amax(0)
 
 
-def _shift(hit: Tensor, rows: Tensor, count: int) -> Tensor:
-    """What is taken off a row's scores before exp: its best target's, so that no row's sum can vanish."""
-    best = hit.new_full((count,), -torch.inf).scatter_reduce_(0, rows, hit, "amax")
-    return torch.where(best.isinf(), 0.0, best)
+class _Own(NamedTuple):
+    """The targets of a block of rows, with their scores."""
+
+    rows: Tensor  # (pairs,)
+    columns: Tensor  # (pairs,)
+    hit: Tensor  # (pairs,)
+
+    def shift(self, count: int) -> Tensor:
+        """What is taken off a row's scores before exp: its best target's."""
+        best = self.hit.new_full((count,), -torch.inf).scatter_reduce_(0, self.rows, self.hit, "amax")
+        return torch.where(best.isinf(), 0.0, best)
+
+    def places(self, tiles: list[Tensor]) -> Iterator[Tensor]:
+        """Where the targets stand in each flattened tile."""
+        columns, order = torch.sort(self.columns)
+        rows, start = self.rows[order], 0
+        ends = torch.tensor([tile.shape[1] for tile in tiles], device=columns.device).cumsum(0)
+        first = 0
+        for tile, last in zip(tiles, torch.searchsorted(columns, ends).tolist(), strict=True):
+            yield rows[first:last] * tile.shape[1] + columns[first:last] - start
+            first, start = last, start + tile.shape[1]
 
 
 class _Exponentials(NamedTuple):
-    """exp(scores - shift) by tiles, and what was found on the way."""
+    """exp(scores - shift) by tiles, without the row's own targets, and what was found on the way."""
 
     tiles: list[Tensor]
-    q: Tensor  # (rows, dim + 2 or a little more) the rows with a column for the bias and one for the shift
+    own: Tensor  # (pairs,) the same of the targets
+    q: Tensor  # (rows, width + 2 or a little more) the rows with a column for the shift and one of ones
     total: Tensor  # (rows,) the sums
     shift: Tensor  # (rows,) what was taken off the scores
-    slope: Tensor  # (rows, dim + ...) the slope of q without targets, times the sum
-    lacking: Tensor | None  # (pairs,) what the tiles lack of each target
+    slope: Tensor  # (rows, width + ...) the slope of q without targets, times the sum
 
 
-def _exponentials(q: Tensor, e: Tensor, b: Tensor, pairs: _Pairs, workspace: Workspace) -> _Exponentials:
-    tiles = workspace.tiles(len(q), len(e), q.device)
-    shift = _shift(pairs.hit, pairs.rows, len(q)).to(workspace.dtype).float()
-    long_e = _lengthened(e, b, torch.ones_like(b), workspace.dtype)
-    long_q = _lengthened(q, torch.ones_like(shift), -shift, workspace.dtype)
-    slope = _fill(tiles, long_q, long_e)
-    if not bool(slope.isfinite().all()):  # an entity scores e^88 times a target: shift by the true maximum
-        best = [torch.addmm(bb, q, ee.T).amax(1) for ee, bb in _parts(e, b, workspace)]
-        shift = torch.stack([shift, *best]).amax(0).to(workspace.dtype).float()
-        long_q = _lengthened(q, torch.ones_like(shift), -shift, workspace.dtype)
-        slope = _fill(tiles, long_q, long_e)
-    total = slope[:, q.shape[1] + 1]
-    lacking = pairs.lacking(shift)
-    if lacking is not None:
-        total = total.index_add(0, pairs.rows, lacking)
-    return _Exponentials(tiles, long_q, total, shift, slope, lacking)
+def _exponentials(q: Tensor, sample: _Sample, own: _Own, workspace: Workspace) -> _Exponentials:
+    shift = own.shift(len(q)).to(workspace.dtype).float()
+    made = _fill(q, sample.long, own, shift, workspace)
+    if not bool(made.slope.isfinite().all()):  # a key scores e^88 times a target: shift by the true maximum
+        shift = torch.maximum(own.shift(len(q)), sample.best(q, workspace.tile))
+        # Scores so far apart are too coarse in bfloat16: a row's maximum would be missed by more than e^88 again.
+        precise = _Sample(sample.k, sample.log_weights, torch.float32)
+        made = _fill(q, precise.long, own, shift, Workspace(tile=workspace.tile))
+    return made
 
 
-def _lengthened(x: Tensor, first: Tensor, second: Tensor, dtype: torch.dtype) -> Tensor:
-    """Two more columns, so that one product makes scores with bias and shift, another slopes with their sums; and as
-    many zeros as make a multiple of eight, which products like better."""
-    rows, dim = x.shape
-    longer = x.new_zeros(rows, -(-(dim + 2) // 8) * 8, dtype=dtype)
-    longer[:, :dim], longer[:, dim], longer[:, dim + 1] = x, first, second
+def _fill(q: Tensor, keys: Tensor, own: _Own, shift: Tensor, workspace: Workspace) -> _Exponentials:
+    """Score, exponentiate, strike out the targets, and multiply with the keys, a tile at a time."""
+    tiles = workspace.tiles(len(q), len(keys), q.device)
+    long_q = _lengthened(q, -shift, 1.0, workspace.dtype)
+    slope = torch.zeros(long_q.shape, device=q.device)
+    start = 0
+    for tile, targets in zip(tiles, own.places(tiles), strict=True):
+        part = keys[start : start + tile.shape[1]]
+        torch.mm(long_q, part.T, out=tile)
+        tile.exp_().view(-1).index_fill_(0, targets, 0.0)
+        _add_product(slope, tile, part)
+        start += tile.shape[1]
+    exponentials = (own.hit - shift[own.rows]).exp()
+    total = slope[:, q.shape[1]].index_add(0, own.rows, exponentials)  # a column of ones adds up the tiles
+    return _Exponentials(tiles, exponentials, long_q, total, shift, slope)
+
+
+def _lengthened(x: Tensor, first: Tensor | float, second: Tensor | float, dtype: torch.dtype) -> Tensor:
+    """Two more columns, so that one product makes scores with shift and weights, another slopes with their sums; and
+    as many zeros as make a multiple of eight, which products like better."""
+    rows, width = x.shape
+    longer = x.new_zeros(rows, -(-(width + 2) // 8) * 8, dtype=dtype)
+    longer[:, :width], longer[:, width], longer[:, width + 1] = x, first, second
     return longer
 
 
-def _fill(tiles: list[Tensor], q: Tensor, e: Tensor) -> Tensor:
-    """Put the exponentials into the tiles; their product with the entities.  # (rows, dim + ...)"""
-    slope = torch.zeros(q.shape, device=q.device)
-    start = 0
-    for tile in tiles:
-        entities = e[start : start + tile.shape[1]]
-        torch.mm(q, entities.T, out=tile)
-        tile.exp_()
-        if slope.dtype == tile.dtype:
-            slope.addmm_(tile, entities)
-        else:
-            slope += tile @ entities
-        start += tile.shape[1]
-    return slope
-
-
-def _parts(e: Tensor, b: Tensor, workspace: Workspace) -> list[tuple[Tensor, Tensor]]:
-    return list(zip(torch.split(e, workspace.tile), torch.split(b, workspace.tile), strict=True))
-
-
-def _mm(a: Tensor, b: Tensor, out: Tensor) -> None:
+def _add_product(out: Tensor, a: Tensor, b: Tensor) -> None:
+    """out += a b, in float32 whatever the factors are."""
     if out.dtype == a.dtype:
-        torch.mm(a, b, out=out)
+        out.addmm_(a, b)
     else:
-        out.copy_(a @ b)
+        out += a @ b
 
 
 def _smooth(
-    q: Tensor, e: Tensor, b: Tensor, weight: Tensor, hits: Tensor, smoothing: float, slopes: tuple[Tensor, ...]
+    q: Tensor, k: Tensor, weight: Tensor, hits: Tensor, smoothing: float, slopes: tuple[Tensor, Tensor]
 ) -> Tensor:
-    """Move a share of every target onto all entities alike: a term of rank one, so no matrix is needed."""
-    n = len(e)
-    mean_e, mean_b = e.mean(0), b.mean()
-    slope_q, slope_e, slope_b = slopes
-    slope_q.sub_(smoothing * weight.unsqueeze(1) * mean_e)
-    slope_e.sub_(smoothing / n * (weight.unsqueeze(1) * q).sum(0))
-    slope_b.sub_(smoothing / n * weight.sum())
-    return smoothing * (hits - (weight * (q @ mean_e + mean_b)).sum())
+    """Move a share of every target onto all keys alike: a term of rank one, so no matrix is needed."""
+    mean_k = k.mean(0)
+    slope_q, slope_k = slopes
+    slope_q.sub_(smoothing * weight.unsqueeze(1) * mean_k)
+    slope_k.sub_(smoothing / len(k) * (weight.unsqueeze(1) * q).sum(0))
+    return smoothing * (hits - (weight * (q @ mean_k)).sum())

@@ -1,7 +1,8 @@
 """The loop: epochs of steps, validation, early stopping, checkpoints.
 
-Randomness of an epoch depends on the seed and the epoch's number alone, so a training that stops after any
-epoch and goes on from there ends with the same weights as one that never stopped.
+Randomness of an epoch depends on the seed and the epoch's number alone, and a checkpoint within an epoch holds the
+state of its generator: a training that stops after any step and goes on from there ends with the same weights as one
+that never stopped.
 """
 
 from __future__ import annotations
@@ -9,74 +10,61 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from contextlib import ExitStack, nullcontext
+from itertools import islice
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from relwalk.errors import TrainingDiverged
+from relwalk.errors import Interrupted, TrainingDiverged
 from relwalk.models.base import Scorer
+from relwalk.runs.checkpoint import Epoch, Progress
 from relwalk.training.averaging import Average
-from relwalk.training.memory import keep_freed_memory
 from relwalk.training.optimizers import build_optimizers
+from relwalk.training.prepare import prepared
 from relwalk.training.schedule import rate_factor
 from relwalk.training.settings import TrainingSettings
 
+CHECKPOINT_SHARE = 0.05  # of the time within an epoch that checkpoints may take, however large the model
+
 
 class Task(Protocol):
-    """What is learned from: batches, and the loss of a batch."""
+    """What is learned from: batches, and the loss of a batch.
 
+    `batches` draws all that it needs from the generator before it gives the first one: to go on within an epoch, it is
+    asked again from the start, and the batches that are done are passed over.
+    """
+
+    @property
+    def triples(self) -> int:
+        """How many triples the losses of an epoch are about, all together."""
+
+    @property
+    def few_entities(self) -> bool: ...  # a step is about a few of the entities alone
+    @property
+    def note(self) -> str | None: ...  # what should be known of its steps
+    @property
+    def products(self) -> float | None: ...  # of a question and a candidate in an epoch; None: no matter
+    def step_bytes(self, model: Scorer) -> int: ...  # what the scores of a step take
     def __len__(self) -> int: ...
     def batches(self, generator: torch.Generator) -> Iterator[Any]: ...
     def loss(self, model: Scorer, batch: Any, generator: torch.Generator) -> Tensor: ...
 
 
-@dataclass(frozen=True)
-class Epoch:
-    """What one epoch did: a line of history.jsonl."""
-
-    epoch: int
-    loss: float  # mean over its steps
-    seconds: float
-    metric: float | None = None  # the validation figure, where one was taken
-    validation_seconds: float | None = None
-
-    def as_dict(self) -> dict[str, float | int | None]:
-        return asdict(self)
-
-
-@dataclass
-class Progress:
-    """Where a training stands after its last whole epoch."""
-
-    epoch: int = 0
-    best_metric: float | None = None
-    best_epoch: int = 0
-    validations_without_gain: int = 0
-    rate_drops: int = 0  # plateaus met
-    averaged: int = 0  # epochs in the mean of the weights
-    history: list[Epoch] = field(default_factory=list)
-
-    def note_metric(self, metric: float) -> bool:
-        """Whether this is the best figure so far."""
-        if self.best_metric is None or metric > self.best_metric:
-            self.best_metric, self.best_epoch, self.validations_without_gain = metric, self.epoch, 0
-            return True
-        self.validations_without_gain += 1
-        return False
-
-
 class Observer(Protocol):
-    """Who wants to watch: the command line draws its progress bar here."""
+    """Who wants to watch. The loss of a step is that of its epoch so far, per triple."""
 
     def step(self, epoch: int, step: int, steps: int, loss: float) -> None: ...
     def epoch(self, record: Epoch, progress: Progress) -> None: ...
 
 
 class Trainer:
-    """Trains a model on a task until the epochs are over or validation stops improving."""
+    """Trains a model on a task until the epochs are over or validation stops improving.
+
+    `stop` is asked between steps: once it says yes, a checkpoint is made and `Interrupted` raised. `validate` may raise
+    `Interrupted` as well: the checkpoint is then that of the last step, and validation is made when training goes on.
+    """
 
     def __init__(
         self,
@@ -87,26 +75,32 @@ class Trainer:
         validate: Callable[[Scorer], float] | None = None,
         checkpoint: Callable[[Trainer], None] | None = None,
         observer: Observer | None = None,
+        stop: Callable[[], bool] | None = None,
     ) -> None:
         self.model, self.task, self.settings = model, task, settings
-        self.validate, self.checkpoint, self.observer = validate, checkpoint, observer
+        self.validate, self.checkpoint, self.observer, self.stop = validate, checkpoint, observer, stop
         self.optimizers = build_optimizers(model, settings)
         self.full_rates = [[group.lr for group in optimizer.groups] for optimizer in self.optimizers]
         self.progress = Progress()
         self.average = Average()
         self.best: dict[str, Tensor] | None = None
+        self.random_state: Tensor | None = None  # of the epoch's generator after the last whole step
         self._last_checkpoint = time.monotonic()
+        self._checkpoint_cost = 0.0  # seconds that the last one took
 
     def run(self) -> Progress:
         """Train to the end, leave the best weights in the model, and say how it went."""
-        keep_freed_memory()
-        if self.checkpoint and self.progress.epoch == 0:
-            self.checkpoint(self)  # from here on a kill at any moment can be resumed
+        if self.progress == Progress():
+            self._save()  # from here on a kill at any moment can be resumed
         while not self.over():
-            self._one_epoch()
-            self._checkpoint_when_due()
-        if self.checkpoint:
-            self.checkpoint(self)
+            try:
+                self._one_epoch()
+            except Interrupted:
+                self._check_weights()
+                self._save()
+                raise Interrupted(self.progress.epoch + 1) from None
+            self._save_when_due()
+        self._save()
         if self.best is not None:
             self.model.load_state_dict(self.best)
         elif self.average.count:
@@ -118,28 +112,52 @@ class Trainer:
         return self.progress.epoch >= self.settings.epochs or patience_lost
 
     def _one_epoch(self) -> None:
-        started = time.perf_counter()
-        epoch = self.progress.epoch + 1
+        epoch, progress = self.progress.epoch + 1, self.progress
         generator = torch.Generator().manual_seed(_mix(self.settings.seed, epoch))
-        total = 0.0
-        for step, batch in enumerate(self.task.batches(generator), start=1):
-            loss = self._step(batch, generator, epoch, step)
-            total += loss
-            if self.observer:
-                self.observer.step(epoch, step, len(self.task), loss)
-        self.progress.epoch = epoch
-        seconds = time.perf_counter() - started
-        self._close_epoch(total / len(self.task), seconds)
+        clock = time.perf_counter()
+        self.model.train()
+        with prepared(self.model, self.settings, generator, few_entities=self.task.few_entities):
+            for step, batch in enumerate(self._batches_left(generator), start=progress.step + 1):
+                self._stop_if_asked()
+                loss = self._step(batch, generator, epoch, step)
+                now = time.perf_counter()
+                progress.step, progress.step_losses = step, progress.step_losses + loss
+                progress.step_seconds, clock = progress.step_seconds + now - clock, now
+                self.random_state = generator.get_state()
+                if self.observer:
+                    share = step / len(self.task)
+                    self.observer.step(epoch, step, len(self.task), progress.step_losses / (share * self.task.triples))
+                self._save_when_due(within_epoch=True)
+        self._stop_if_asked()
+        self._close_epoch(epoch)
+
+    def _batches_left(self, generator: torch.Generator) -> Iterator[Any]:
+        """The batches of the epoch that are not done yet, and the generator as it was when they were not."""
+        batches = self.task.batches(generator)
+        if self.progress.step == 0:
+            return batches
+        for _ in islice(batches, self.progress.step):
+            pass
+        if self.random_state is not None:
+            generator.set_state(self.random_state)
+        return batches
+
+    def _stop_if_asked(self) -> None:
+        if self.stop is not None and self.stop():
+            raise Interrupted(self.progress.epoch + 1)
 
     def _step(self, batch: Any, generator: torch.Generator, epoch: int, step: int) -> float:
         self._set_rates(epoch - 1 + step / len(self.task))
         for optimizer in self.optimizers:
             optimizer.zero_grad()
-        loss = self.task.loss(self.model, batch, generator)
-        value = float(loss.detach())
-        if not math.isfinite(value):
-            raise self._diverged(f"the loss of step {step} of epoch {epoch} is {value}")
-        loss.backward()  # type: ignore[no-untyped-call]
+        with ExitStack() as stack:
+            for optimizer in self.optimizers:
+                stack.enter_context(optimizer.collecting())
+            loss = self.task.loss(self.model, batch, generator)
+            value = float(loss.detach())
+            if not math.isfinite(value):
+                raise self._diverged(f"the loss of step {step} of epoch {epoch} is {value}")
+            loss.backward()  # type: ignore[no-untyped-call]
         if self.settings.clip is not None:
             _clip([weights.grad for weights in self.optimizers[0].weights()], self.settings.clip)
         for optimizer in self.optimizers:
@@ -147,42 +165,66 @@ class Trainer:
         return value
 
     def _set_rates(self, epochs_done: float) -> None:
-        factor = rate_factor(self.settings, epochs_done, self.progress.rate_drops)
+        factor = rate_factor(self.settings.schedule, self.settings, epochs_done, self.progress.rate_drops)
         for optimizer, rates in zip(self.optimizers, self.full_rates, strict=True):
             for group, rate in zip(optimizer.groups, rates, strict=True):
                 group.lr = factor * rate
 
-    def _close_epoch(self, loss: float, seconds: float) -> None:
-        for name, weights in self.model.named_parameters():
-            if not bool(weights.isfinite().all()):
-                raise self._diverged(f"after epoch {self.progress.epoch} {name} holds values that are not numbers")
-        if self.settings.average_from is not None and self.progress.epoch >= self.settings.average_from:
+    def _close_epoch(self, epoch: int) -> None:
+        self._check_weights()
+        self._average(epoch)
+        metric = validation_seconds = None
+        last = epoch == self.settings.epochs
+        if self.validate and (last or epoch % self.settings.validate_every == 0):
+            started = time.perf_counter()
+            metric = self._validate(self.validate, epoch)
+            validation_seconds = time.perf_counter() - started
+        progress = self.progress
+        loss = progress.step_losses / self.task.triples
+        record = Epoch(epoch, loss, progress.step_seconds, metric, validation_seconds)
+        progress.close_epoch(record)
+        if self.observer:
+            self.observer.epoch(record, progress)
+
+    def _average(self, epoch: int) -> None:
+        """Add the weights of this epoch to the mean, unless an interrupted validation came after that already."""
+        start = self.settings.average_from
+        if start is not None and epoch - start >= self.average.count:
             self.average.add(self.model)
             self.progress.averaged = self.average.count
-        metric = validation_seconds = None
-        last = self.progress.epoch == self.settings.epochs
-        if self.validate and (last or self.progress.epoch % self.settings.validate_every == 0):
-            started = time.perf_counter()
-            metric = self._validate(self.validate)
-            validation_seconds = time.perf_counter() - started
-        record = Epoch(self.progress.epoch, loss, seconds, metric, validation_seconds)
-        self.progress.history.append(record)
-        if self.observer:
-            self.observer.epoch(record, self.progress)
 
-    def _validate(self, validate: Callable[[Scorer], float]) -> float:
+    def _validate(self, validate: Callable[[Scorer], float], epoch: int) -> float:
+        self.model.eval()
         with self.average.within(self.model) if self.average.count else nullcontext():
             metric = validate(self.model)
-            if self.progress.note_metric(metric):
+            if self.progress.note_metric(metric, epoch):
                 self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
-            elif self.progress.validations_without_gain % self.settings.plateau_patience == 0:
+            elif self.settings.schedule.drops_after(self.progress.validations_without_gain):
                 self.progress.rate_drops += 1
         return metric
 
-    def _checkpoint_when_due(self) -> None:
-        if self.checkpoint and time.monotonic() - self._last_checkpoint >= self.settings.checkpoint_seconds:
+    def _save_when_due(self, *, within_epoch: bool = False) -> None:
+        least = self.settings.checkpoint_seconds
+        if within_epoch:
+            least = max(least, self._checkpoint_cost / CHECKPOINT_SHARE)
+        if self.checkpoint and time.monotonic() - self._last_checkpoint >= least:
+            if within_epoch:
+                self._check_weights()
+            self._save()
+
+    def _save(self) -> None:
+        if self.checkpoint:
+            started = time.monotonic()
             self.checkpoint(self)
             self._last_checkpoint = time.monotonic()
+            self._checkpoint_cost = self._last_checkpoint - started
+
+    def _check_weights(self) -> None:
+        """What is saved can be gone on from: weights that are no numbers are found before."""
+        where = f"after step {self.progress.step} of epoch {self.progress.epoch + 1}"
+        for name, weights in self.model.named_parameters():
+            if not bool(weights.isfinite().all()):
+                raise self._diverged(f"{where} {name} holds values that are not numbers")
 
     def _diverged(self, what: str) -> TrainingDiverged:
         return TrainingDiverged(

@@ -49,7 +49,9 @@ class Names:
         return None if values.has_nulls() else values
 
     def expects(self, field: str) -> str | None:
-        return None if field else f"a {self.name} that is not empty"
+        if not field:
+            return f"a {self.name} that is not empty"
+        return f"a {self.name} without the byte NUL" if "\0" in field else None
 
 
 @dataclass(frozen=True)

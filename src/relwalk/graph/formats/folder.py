@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypedDict
@@ -11,7 +12,8 @@ import polars as pl
 from relwalk.errors import GraphError
 from relwalk.graph.formats.base import Journal, listing
 from relwalk.graph.formats.columns import Names
-from relwalk.graph.formats.source import MAGIC
+from relwalk.graph.formats.headings import COLUMNS_CURE
+from relwalk.graph.formats.source import MAGIC, Source
 from relwalk.graph.formats.table import Table, read_table
 
 PARTS: dict[str, tuple[str, ...]] = {"train": ("train",), "valid": ("valid", "dev"), "test": ("test",)}
@@ -19,19 +21,33 @@ TEXT = (".txt", ".tsv", "")
 LABELS = Table((Names("name"), Names("label")))
 
 
+def there(folder: Path, stems: tuple[str, ...], suffixes: tuple[str, ...]) -> list[Path]:
+    """What a folder has under such names, compressed or not, in any state. A folder `test` is no file `test`."""
+    names = [stem + suffix + packed for stem in stems for suffix in suffixes for packed in ("", *MAGIC)]
+    found = [folder / name for name in names if os.path.lexists(folder / name)]
+    return [path for path in found if path.suffix or not path.is_dir()]
+
+
 def find(folder: Path, stems: tuple[str, ...], suffixes: tuple[str, ...]) -> Path | None:
     """The one file of a folder with such a name, compressed or not."""
-    names = [stem + suffix + packed for stem in stems for suffix in suffixes for packed in ("", *MAGIC)]
-    there = [folder / name for name in names if (folder / name).is_file()]
-    if len(there) > 1:
-        both = " and ".join(path.name for path in there)
+    found = there(folder, stems, suffixes)
+    if len(found) > 1:
+        both = " and ".join(path.name for path in found)
         raise GraphError(f"{folder}: found {both}; expected only one of them. Move the other out of the folder.")
-    return there[0] if there else None
+    if found and not found[0].is_file():
+        raise GraphError(f"{found[0]}: found {_state(found[0])}; expected a file. Put the file there, or remove it.")
+    return found[0] if found else None
+
+
+def _state(path: Path) -> str:
+    if path.is_symlink() and not path.exists():
+        return f"a link to {path.readlink()}, which does not exist"
+    return "a folder" if path.is_dir() else "neither file nor folder"
 
 
 def has(folder: Path, *names: str) -> bool:
-    """Whether a folder holds all of these files."""
-    return all((folder / name).is_file() for name in names)
+    """Whether a folder holds all of these files, compressed or not."""
+    return folder.is_dir() and all(there(folder, (name,), ("",)) for name in names)
 
 
 def need(folder: Path, stem: str, suffixes: tuple[str, ...]) -> Path:
@@ -60,22 +76,30 @@ def parts(folder: Path, suffixes: tuple[str, ...], ending: str = "") -> dict[str
 
 
 def read_parts(
-    files: Mapping[str, Path], journal: Journal, read: Callable[[Path], pl.DataFrame]
+    files: Mapping[str, Path], journal: Journal, read: Callable[[Source], pl.DataFrame]
 ) -> dict[str, pl.DataFrame]:
     """The triples of each part; an empty train is an error, another empty part a note."""
-    frames = {part: read(path) for part, path in files.items()}
+    frames = {part: read(source_of(path, journal)) for part, path in files.items()}
     for part, path in files.items():
         if frames[part].is_empty():
             note_empty(path, part, journal)
     return frames
 
 
+def source_of(path: Path, journal: Journal) -> Source:
+    """A file, to be read within the limit that was asked for."""
+    return Source(path, journal.options.max_unpacked)
+
+
 def note_empty(path: Path, part: str, journal: Journal) -> None:
     """Say that a file holds no triple; without training triples there is no graph."""
     if part == "train":
-        skipped = journal.skipped.get(path, 0)
-        why = f"{skipped:,} bad lines and no good one" if skipped else "no triples"
-        raise GraphError(f"{path}: found {why}; expected at least one. Give it lines of head, relation and tail.")
+        if path in journal.skipped:
+            raise GraphError(
+                f"{path}: found no good line, but {journal.bad_lines(path)}. Say --format, or "
+                f"what each column of names is: {COLUMNS_CURE}."
+            )
+        raise GraphError(f"{path}: found no triples; expected at least one. Give it lines of head, relation and tail.")
     journal.note(f"{path.name} holds no triples")
 
 
@@ -96,13 +120,13 @@ def read_labels(folder: Path, journal: Journal) -> LabelKeywords:
 def _labels(path: Path | None, journal: Journal) -> dict[str, str]:
     if path is None:
         return {}
-    frame = read_table(path, LABELS, journal)
+    frame = read_table(source_of(path, journal), LABELS, journal)
     distinct = frame.unique("name", keep="first", maintain_order=True)
     if len(distinct) < len(frame):
         journal.note(f"{path.name}: {len(frame) - len(distinct):,} names have several labels; the first counts")
     return dict(zip(distinct["name"].to_list(), distinct["label"].to_list(), strict=True))
 
 
-def told(layout: str, files: Mapping[str, Path]) -> str:
+def format_note(layout: str, files: Mapping[str, Path]) -> str:
     """The note on what was read."""
     return f"read as {layout}: {', '.join(path.name for path in files.values())}"

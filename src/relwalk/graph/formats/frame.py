@@ -2,47 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from relwalk.errors import GraphError
 from relwalk.graph.formats.base import Journal, listing
-from relwalk.graph.raw import COLUMNS
-
-HEADINGS = (
-    COLUMNS,
-    ("subject", "predicate", "object"),
-    ("s", "p", "o"),
-    ("h", "r", "t"),
-    ("from", "rel", "to"),
+from relwalk.graph.formats.headings import (
+    COLUMNS_CURE,
+    KNOWN_HEADINGS,
+    Place,
+    columns_by_words,
+    place_of,
+    triple_columns,
 )
-KNOWN_HEADINGS = "; ".join(", ".join(headings) for headings in HEADINGS)
-
-
-def triple_columns(headings: Sequence[str]) -> tuple[int, int, int] | None:
-    """The positions of head, relation and tail among the headings."""
-    folded = [heading.strip().casefold() for heading in headings]
-    for head, relation, tail in HEADINGS:
-        if {head, relation, tail} <= set(folded):
-            return folded.index(head), folded.index(relation), folded.index(tail)
-    return None
+from relwalk.graph.raw import COLUMNS
 
 
 def to_triples(frame: pl.DataFrame, where: str, journal: Journal) -> pl.DataFrame:
     """Head, relation and tail as strings; `where` is what an error calls the frame."""
-    chosen = triple_columns(frame.columns)
-    if chosen is None:
-        if frame.width != 3:
-            raise GraphError(
-                f"{where}: found the columns {listing(frame.columns)}; expected {KNOWN_HEADINGS}, or three columns. "
-                "Rename the columns, or select three."
-            )
-        chosen = (0, 1, 2)
-        if tuple(frame.columns) != ("column_0", "column_1", "column_2"):
-            journal.note(f"{where}: took {', '.join(frame.columns)} as head, relation, tail")
-    columns = [_to_names(frame[:, position], where) for position in chosen]
+    columns = [_to_names(frame[:, position], where) for position in _place(frame, where, journal)]
     return _without_gaps(pl.DataFrame(dict(zip(COLUMNS, columns, strict=True))), where, journal)
+
+
+def _place(frame: pl.DataFrame, where: str, journal: Journal) -> Place:
+    asked = journal.options.columns
+    if asked is not None:
+        if len(asked) != frame.width:
+            raise GraphError(
+                f"{where}: found the {frame.width} columns {listing(frame.columns)}; expected {len(asked)}, as "
+                f"--columns has: {','.join(asked)}. Name each of them, or _ to leave it out."
+            )
+        return place_of(asked)
+    known = triple_columns(frame.columns)
+    if known is not None:
+        return known
+    by_words = columns_by_words(frame.columns)
+    if all(len(places) == 1 for places in by_words):
+        place: Place = (by_words[0][0], by_words[1][0], by_words[2][0])
+    elif frame.width == 3:
+        place = (0, 1, 2)
+    else:
+        raise GraphError(
+            f"{where}: found the columns {listing(frame.columns)}; expected {KNOWN_HEADINGS}, or three columns. "
+            f"Rename the columns, or say what each is: {COLUMNS_CURE}."
+        )
+    if tuple(frame.columns) != ("column_0", "column_1", "column_2"):
+        journal.note(
+            f"{where}: took {', '.join(frame.columns[position] for position in place)} as head, relation, tail"
+        )
+    return place
 
 
 def _to_names(values: pl.Series, where: str) -> pl.Series:

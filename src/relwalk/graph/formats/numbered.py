@@ -5,41 +5,44 @@ from __future__ import annotations
 from pathlib import Path
 
 from relwalk.errors import BadLine
-from relwalk.graph.formats.base import Format, Journal, OnBadLine, shorten
+from relwalk.graph.formats.base import Format, Journal, Options, shorten
 from relwalk.graph.formats.columns import Column, Ids, KnownNames, Names
-from relwalk.graph.formats.folder import TEXT, has, need, parts, read_labels, read_parts, told
+from relwalk.graph.formats.folder import TEXT, format_note, has, need, parts, read_labels, read_parts, source_of
 from relwalk.graph.formats.named import has_train
-from relwalk.graph.formats.source import lines
+from relwalk.graph.formats.source import Source
 from relwalk.graph.formats.table import Table, read_table
 from relwalk.graph.raw import RawGraph
 
 ID_AND_NAME = Table((Ids("id"), Names("name")))
 
 
-def is_rotate(folder: Path) -> bool:
-    return has_train(folder) and has(folder, "entities.dict", "relations.dict")
+def is_rotate(folder: Path, options: Options) -> bool:
+    return has_train(folder, options) and has(folder, "entities.dict", "relations.dict")
 
 
-def is_libkge(folder: Path) -> bool:
+def is_libkge(folder: Path, _: Options) -> bool:
     return has(folder, "train.del", "entity_ids.del")
 
 
-def read_rotate(folder: Path, on_bad_line: OnBadLine) -> RawGraph:
+def read_rotate(folder: Path, options: Options) -> RawGraph:
+    journal = Journal(options)
     entities, relations = need(folder, "entities", (".dict",)), need(folder, "relations", (".dict",))
-    entity_names, relation_names = read_id_map(entities, ID_AND_NAME), read_id_map(relations, ID_AND_NAME)
+    entity_names = read_id_map(source_of(entities, journal), ID_AND_NAME)
+    relation_names = read_id_map(source_of(relations, journal), ID_AND_NAME)
     columns: tuple[Column, ...] = (
         KnownNames("head", entity_names, entities.name),
         KnownNames("relation", relation_names, relations.name),
         KnownNames("tail", entity_names, entities.name),
     )
-    return _read(folder, "rotate", TEXT, Table(columns), entity_names, relation_names, Journal(on_bad_line))
+    return _read(folder, "rotate", TEXT, Table(columns), entity_names, relation_names, journal)
 
 
-def read_libkge(folder: Path, on_bad_line: OnBadLine) -> RawGraph:
-    entity_names = read_id_map(need(folder, "entity_ids", (".del",)), ID_AND_NAME)
-    relation_names = read_id_map(need(folder, "relation_ids", (".del",)), ID_AND_NAME)
+def read_libkge(folder: Path, options: Options) -> RawGraph:
+    journal = Journal(options)
+    entity_names = read_id_map(source_of(need(folder, "entity_ids", (".del",)), journal), ID_AND_NAME)
+    relation_names = read_id_map(source_of(need(folder, "relation_ids", (".del",)), journal), ID_AND_NAME)
     table = Table(id_columns(len(entity_names), len(relation_names)))
-    return _read(folder, "libkge", (".del",), table, entity_names, relation_names, Journal(on_bad_line))
+    return _read(folder, "libkge", (".del",), table, entity_names, relation_names, journal)
 
 
 def _read(
@@ -52,10 +55,10 @@ def _read(
     journal: Journal,
 ) -> RawGraph:
     files = parts(folder, suffixes)
-    journal.note(told(layout, files))
-    frames = read_parts(files, journal, lambda path: read_table(path, table, journal))
+    journal.note(format_note(layout, files))
+    frames = read_parts(files, journal, lambda source: read_table(source, table, journal))
     labels = read_labels(folder, journal)
-    return RawGraph(folder.name, frames, entity_names, relation_names, **labels, notes=journal.told())
+    return RawGraph(folder.name, frames, entity_names, relation_names, **labels, notes=journal.summary())
 
 
 def id_columns(entities: int, relations: int) -> tuple[Column, ...]:
@@ -63,9 +66,9 @@ def id_columns(entities: int, relations: int) -> tuple[Column, ...]:
     return Ids("head", entities), Ids("relation", relations), Ids("tail", entities)
 
 
-def read_id_map(path: Path, table: Table) -> list[str]:
+def read_id_map(source: Source, table: Table) -> list[str]:
     """The names in the order of their ids. Its errors are never skipped: every triple leans on them."""
-    frame = read_table(path, table, Journal("error"))
+    frame = read_table(source, table, Journal())
     wrong = {
         f"an id from 0 to {len(frame) - 1}, without gaps": frame["id"] >= len(frame),
         "every id once": ~frame["id"].is_first_distinct(),
@@ -73,15 +76,15 @@ def read_id_map(path: Path, table: Table) -> list[str]:
     }
     for expected, rows in wrong.items():
         if rows.any():
-            raise _bad_row(path, table, int(rows.arg_max() or 0), expected)
+            raise _bad_row(source, table, int(rows.arg_max() or 0), expected)
     return frame.sort("id")["name"].to_list()
 
 
-def _bad_row(path: Path, table: Table, row: int, expected: str) -> BadLine:
+def _bad_row(source: Source, table: Table, row: int, expected: str) -> BadLine:
     wanted = row + table.header
-    number, line = next(item for position, item in enumerate(lines(path)) if position == wanted)
+    number, line = next(item for position, item in enumerate(source.lines()) if position == wanted)
     cure = "Number the names 0, 1, 2, ... and list each once."
-    return BadLine(path, number, found=shorten(line.decode()), expected=expected, cure=cure)
+    return BadLine(source.path, number, found=shorten(line.decode()), expected=expected, cure=cure)
 
 
 ROTATE = Format("rotate", "plain, with entities.dict and relations.dict", is_rotate, read_rotate)

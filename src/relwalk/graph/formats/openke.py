@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from relwalk.errors import BadLine
 from relwalk.graph.answers import Side
-from relwalk.graph.formats.base import SKIP_CURE, Format, Journal, OnBadLine, shorten
+from relwalk.graph.formats.base import SKIP_CURE, Format, Journal, Options, shorten
 from relwalk.graph.formats.columns import Column, Ids, Labels, Names
-from relwalk.graph.formats.folder import find, has, need, parts, read_labels, read_parts, told
+from relwalk.graph.formats.folder import find, format_note, has, need, parts, read_labels, read_parts, source_of
 from relwalk.graph.formats.named import by_label
 from relwalk.graph.formats.numbered import read_id_map
-from relwalk.graph.formats.source import first_lines, lines
+from relwalk.graph.formats.source import Source
 from relwalk.graph.formats.table import Table, read_table
 from relwalk.graph.lists import Lists
 from relwalk.graph.raw import RawGraph
@@ -24,45 +24,45 @@ SUFFIXES = (".txt",)
 NAME_AND_ID = Table((Names("name"), Ids("id")), separator="space", header=True)
 
 
-def is_openke(folder: Path) -> bool:
+def is_openke(folder: Path, _: Options) -> bool:
     return has(folder, "train2id.txt", "entity2id.txt")
 
 
-def read_openke(folder: Path, on_bad_line: OnBadLine) -> RawGraph:
-    journal = Journal(on_bad_line)
-    entities = _read_names(need(folder, "entity2id", SUFFIXES), journal)
-    relations = _read_names(need(folder, "relation2id", SUFFIXES), journal)
+def read_openke(folder: Path, options: Options) -> RawGraph:
+    journal = Journal(options)
+    entities = _read_names(source_of(need(folder, "entity2id", SUFFIXES), journal), journal)
+    relations = _read_names(source_of(need(folder, "relation2id", SUFFIXES), journal), journal)
     files = parts(folder, SUFFIXES, ending="2id")
-    journal.note(told("openke", files))
+    journal.note(format_note("openke", files))
     columns = (Ids("head", len(entities)), Ids("tail", len(entities)), Ids("relation", len(relations)))
-    frames = read_parts(files, journal, lambda path: _read_counted(path, columns, journal))
+    frames = read_parts(files, journal, lambda source: _read_counted(source, columns, journal))
     frames |= _read_negatives(folder, columns, journal)
     types = _read_types(folder, len(entities), len(relations), journal)
     labels = read_labels(folder, journal)
-    return RawGraph(folder.name, frames, entities, relations, **labels, type_lists=types, notes=journal.told())
+    return RawGraph(folder.name, frames, entities, relations, **labels, type_lists=types, notes=journal.summary())
 
 
-def _read_names(path: Path, journal: Journal) -> list[str]:
-    count = _read_count(path)
-    names = read_id_map(path, NAME_AND_ID)
-    _compare_count(path, count, len(names), journal)
+def _read_names(source: Source, journal: Journal) -> list[str]:
+    count = _read_count(source)
+    names = read_id_map(source, NAME_AND_ID)
+    _compare_count(source.path, count, len(names), journal)
     return names
 
 
-def _read_counted(path: Path, columns: tuple[Column, ...], journal: Journal) -> pl.DataFrame:
-    count = _read_count(path)
-    frame = read_table(path, Table(columns, separator="space", header=True), journal)
-    _compare_count(path, count, len(frame) + journal.skipped.get(path, 0), journal)
+def _read_counted(source: Source, columns: tuple[Column, ...], journal: Journal) -> pl.DataFrame:
+    count = _read_count(source)
+    frame = read_table(source, Table(columns, separator="space", header=True), journal)
+    _compare_count(source.path, count, len(frame) + journal.skipped.get(source.path, 0), journal)
     return frame
 
 
-def _read_count(path: Path) -> int:
-    first = first_lines(path, 1)
+def _read_count(source: Source) -> int:
+    first = source.first_lines(1)
     number, text = (first[0][0], first[0][1].strip()) if first else (1, b"")
     if not (text.isdigit() and len(text) < 19):
         shown = shorten(text.decode(errors="backslashreplace")) if first else "an empty file"
         cure = "Put the count there, or read the folder in another format."
-        raise BadLine(path, number, found=shown, expected="the number of lines that follow", cure=cure)
+        raise BadLine(source.path, number, found=shown, expected="the number of lines that follow", cure=cure)
     return int(text)
 
 
@@ -80,7 +80,8 @@ def _read_negatives(folder: Path, columns: tuple[Column, ...], journal: Journal)
     """The false triples; the true ones beside them stand in valid and test already."""
     table = Table((*columns, Labels()), separator="space")
     files = {part: find(folder, (f"{part}_neg",), SUFFIXES) for part in ("valid", "test")}
-    labelled = {part: read_table(path, table, journal) for part, path in files.items() if path is not None}
+    found = {part: source_of(path, journal) for part, path in files.items() if path is not None}
+    labelled = {part: read_table(source, table, journal) for part, source in found.items()}
     return {part: frame for part, frame in by_label(labelled).items() if part.endswith("_negatives")}
 
 
@@ -90,17 +91,17 @@ def _read_types(folder: Path, entities: int, relations: int, journal: Journal) -
     if path is None:
         return None
     try:
-        return _type_lists(path, entities, relations)
+        return _type_lists(source_of(path, journal), entities, relations)
     except BadLine as error:
         journal.bad(error)
         journal.note(f"{path.name}: left out, for its bad line")
         return None
 
 
-def _type_lists(path: Path, entities: int, relations: int) -> dict[Side, Lists]:
+def _type_lists(source: Source, entities: int, relations: int) -> dict[Side, Lists]:
     """Below the count, two lines for each relation: its heads, then its tails."""
-    numbered = list(lines(path))
-    count = _read_count(path)
+    path, numbered = source.path, list(source.lines())
+    count = _read_count(source)
     if len(numbered) - 1 != 2 * count:
         found = f"{len(numbered) - 1} lines below the count {count}"
         raise BadLine(path, 1, found=found, expected="two lines for each relation", cure=SKIP_CURE)

@@ -9,20 +9,15 @@ from typing import IO
 
 from relwalk.errors import BadLine
 from relwalk.graph.formats.base import SKIP_CURE, Journal
-from relwalk.graph.formats.source import BOM, not_utf8, open_bytes
+from relwalk.graph.formats.source import BOM, Source, not_utf8
 
 NEVER_CLOSED = "unexpected end of data"
 
 
-def has_quotes(path: Path) -> bool:
-    """Whether a file holds a quote anywhere; without one, CSV is a matter of splitting at commas."""
-    with open_bytes(path) as file:
-        return any(b'"' in chunk for chunk in iter(lambda: file.read(1 << 24), b""))
-
-
-def quoted_rows(path: Path, header: bool, journal: Journal) -> Iterator[tuple[int, list[str]]]:
+def quoted_rows(source: Source, header: bool, journal: Journal) -> Iterator[tuple[int, list[str]]]:
     """The line on which each row begins, and its fields; without the first row if it is a header."""
-    with open_bytes(path) as file:
+    path = source.path
+    with source.open() as file:
         reader = csv.reader(_decoded(file), strict=True)
         while True:
             begin = reader.line_num + 1

@@ -16,9 +16,9 @@ import polars as pl
 import pyoxigraph as ox
 
 from relwalk.errors import BadLine
-from relwalk.graph.formats.base import Format, Journal, OnBadLine, shorten
+from relwalk.graph.formats.base import Format, Journal, Options, shorten
 from relwalk.graph.formats.folder import note_empty
-from relwalk.graph.formats.source import open_bytes, uncompressed
+from relwalk.graph.formats.source import Source, uncompressed
 from relwalk.graph.raw import COLUMNS, RawGraph
 
 PREFIX = "urn:relwalk:"  # names that are no IRIs are written below it
@@ -47,48 +47,48 @@ def from_iri(iri: str) -> str:
         return iri
 
 
-def is_nt(path: Path) -> bool:
+def is_nt(path: Path, _: Options) -> bool:
     return path.is_file() and uncompressed(path).suffix.lower() == ".nt"
 
 
-def is_ttl(path: Path) -> bool:
+def is_ttl(path: Path, _: Options) -> bool:
     return path.is_file() and uncompressed(path).suffix.lower() == ".ttl"
 
 
-def read_nt(path: Path, on_bad_line: OnBadLine) -> RawGraph:
-    return _Reading(path, Journal(on_bad_line)).graph("nt", ox.RdfFormat.N_TRIPLES)
+def read_nt(path: Path, options: Options) -> RawGraph:
+    return _Reading(Source(path, options.max_unpacked), Journal(options)).graph("nt", ox.RdfFormat.N_TRIPLES)
 
 
-def read_ttl(path: Path, on_bad_line: OnBadLine) -> RawGraph:
-    return _Reading(path, Journal(on_bad_line)).graph("ttl", ox.RdfFormat.TURTLE)
+def read_ttl(path: Path, options: Options) -> RawGraph:
+    return _Reading(Source(path, options.max_unpacked), Journal(options)).graph("ttl", ox.RdfFormat.TURTLE)
 
 
 @dataclass
 class _Reading:
     """One file on its way to a graph."""
 
-    path: Path
+    source: Source
     journal: Journal
     literals: int = 0
     labels: dict[str, tuple[bool, str]] = field(default_factory=dict)  # name: (is English, label)
 
     def graph(self, kind: str, syntax: ox.RdfFormat) -> RawGraph:
-        self.journal.note(f"read as {kind}: {self.path.name}")
-        with open_bytes(self.path) as file:
+        self.journal.note(f"read as {kind}: {self.source.name}")
+        with self.source.open() as file:
             frame = _frame(self._triples(ox.parse(file, format=syntax)))
         if self.literals:
             self.journal.note(f"left out {self.literals:,} triples whose object is no entity but a literal")
         if frame.is_empty():
-            note_empty(self.path, "train", self.journal)
+            note_empty(self.source.path, "train", self.journal)
         labels = {name: label for name, (_, label) in self.labels.items()}
         relations = set(frame["relation"].unique().to_list())
         return RawGraph(
-            uncompressed(self.path).stem,
+            self.source.stem,
             {"train": frame},
             entity_labels=labels,
             relation_labels={name: label for name, label in labels.items() if name in relations},
             whole=True,
-            notes=self.journal.told(),
+            notes=self.journal.summary(),
         )
 
     def _triples(self, parser: ox.QuadParser) -> Iterator[Names]:
@@ -117,7 +117,7 @@ class _Reading:
     def _bad_line(self, error: SyntaxError) -> BadLine:
         expected = "subject, predicate, object and a full stop"
         cure = "Mend it, or read on behind such errors with on_bad_line='skip'."
-        return BadLine(self.path, error.lineno or 1, found=shorten(error.msg, 200), expected=expected, cure=cure)
+        return BadLine(self.source.path, error.lineno or 1, found=shorten(error.msg, 200), expected=expected, cure=cure)
 
     def _label(self, name: str, literal: ox.Literal) -> None:
         """The first label counts, but an English one, or one without a language, comes before others."""

@@ -1,0 +1,101 @@
+"""Vectors by entity, and dropout: the parts that a model is put together from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class EntityTable(nn.Embedding):
+    """A vector for every entity: `table(ids)` are those of some, `table()` all of them.
+
+    An `nn.Embedding` like any other; as one of these it is known to have a row per entity, so that the trainer finds
+    it. With `sparse` its gradient names the rows it is about, and a step costs what those rows cost. An entity's bias
+    is a table of one column.
+    """
+
+    def __init__(self, weight: Tensor) -> None:
+        super().__init__(len(weight), weight.shape[1], _weight=weight)
+
+    if TYPE_CHECKING:
+
+        def __call__(self, entities: Tensor | None = None) -> Tensor: ...
+
+    def forward(self, entities: Tensor | None = None) -> Tensor:
+        """(*entities.shape, dim), or (entities, dim); a gradient that adds up in the same order every time."""
+        return self.weight if entities is None else F.embedding(entities, self.weight, sparse=self.sparse)
+
+
+class Dropout(nn.Module):
+    """Zero a share of the coordinates in training, and enlarge the others for it; `rate` is set by the trainer.
+
+    Draws from `generator`, so that an interrupted training goes on with the same bits; None: torch's own.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rate = 0.0
+        self.generator: torch.Generator | None = None
+
+    if TYPE_CHECKING:
+
+        def __call__(self, x: Tensor) -> Tensor: ...
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or not self.rate:
+            return x
+        kept = torch.rand(x.shape, generator=self.generator).to(x.device) >= self.rate
+        return x * kept / (1 - self.rate)
+
+
+class _SquaredNorms(torch.autograd.Function):
+    """Autograd would keep a square of the whole table, and make two more of its size on the way back."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        norms: Tensor = torch.linalg.vector_norm(x, dim=-1)
+        return norms.square()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return torch.mul(x, (2 * grads[0]).unsqueeze(-1))
+
+
+def squared_norms(x: Tensor) -> Tensor:
+    """||x||² of each vector.  # (...,)"""
+    norms: Tensor = _SquaredNorms.apply(x)  # type: ignore[no-untyped-call]
+    return norms
+
+
+class _WithNorms(torch.autograd.Function):
+    """One pass over the table each way."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        longer = x.new_empty(*x.shape[:-1], x.shape[-1] + 1)
+        longer[..., :-1] = x
+        torch.linalg.vector_norm(x, dim=-1, out=longer[..., -1]).square_()
+        return longer
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        slope: Tensor = grads[0]
+        return torch.addcmul(slope[..., :-1], x, slope[..., -1:], value=2)
+
+
+def with_squared_norms(x: Tensor) -> Tensor:
+    """[x, ||x||²]: each vector with its squared norm as one more coordinate.  # (..., dim + 1)"""
+    longer: Tensor = _WithNorms.apply(x)  # type: ignore[no-untyped-call]
+    return longer
+
+
+def with_constant(x: Tensor, value: float) -> Tensor:
+    """[x, value]: each vector with a constant as one more coordinate.  # (..., dim + 1)"""
+    return torch.cat([x, x.new_full((*x.shape[:-1], 1), value)], -1)

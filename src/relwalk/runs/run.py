@@ -1,0 +1,417 @@
+"""A saved run: a folder of JSON, TSV and safetensors that holds everything needed to use the model.
+
+    run.json                settings, seed, versions, graph, protocol, figures, checksums of the other files
+    weights.safetensors     the learned weights
+    graph.safetensors       the triples of each split, as ids
+    entities.tsv            id, name, label
+    relations.tsv           id, name, label
+    history.jsonl           one line per epoch
+    checkpoint.safetensors  where training stands, for `relwalk resume`
+
+Everything is checked on load, sizes before anything of that size is made; nothing in it can run code.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import shlex
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from relwalk import __version__
+from relwalk.devices import find_device
+from relwalk.display import Shown, caption, html_table
+from relwalk.errors import RelWalkError, RunError
+from relwalk.files import sha256, write_atomically
+from relwalk.graph.graph import Graph
+from relwalk.models import MODELS, Model, Scorer, build_model, model_class
+from relwalk.models.keys import KeyCache
+from relwalk.runs.checkpoint import best_weights, check_weights, read_progress
+from relwalk.runs.folder import CHECKPOINT, FILES, RECORD, WEIGHTS, begin, not_a_run, settle
+from relwalk.runs.graph_files import GRAPH_FILES, read_graph_files, write_graph_files
+from relwalk.runs.tensor_file import Spec, check_specs, read_header, read_tensors
+from relwalk.training.settings import TrainingSettings, fitting
+
+RUN_FORMAT = 3  # 2: a run may have diverged, and may have changed its rates; entities are tables. 3: nested settings
+FIRST_NAMES = {"entity": "entity.weight", "base.entity": "base.entity.weight"}  # of weights in format 1
+CHEAP = 1 << 26  # numbers, a quarter of a gigabyte: a model of so many is built without a second thought
+LARGEST_RECORD = 1 << 26  # bytes; a record has a few thousand
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class ModelRecord(_Record):
+    """Which model, and with which options it was built."""
+
+    name: str  # as it is listed, or module:Class of one's own
+    listed: bool = True
+    dim: int = Field(ge=1)
+    options: dict[str, bool | int | float | str] = Field(default_factory=dict)
+
+
+class GraphRecord(_Record):
+    """Which graph the run was trained on."""
+
+    name: str
+    source: str
+    fingerprint: str
+    entities: int
+    relations: int
+    notes: tuple[str, ...] = ()
+
+
+class Change(_Record):
+    """Settings that were changed after so many whole epochs."""
+
+    after_epoch: int
+    settings: dict[str, float | int]
+
+
+class RunRecord(_Record):
+    """run.json."""
+
+    format: Literal["relwalk-run"] = "relwalk-run"
+    version: int = RUN_FORMAT
+    status: Literal["training", "finished", "diverged"] = "training"
+    reason: str = ""  # why it diverged
+    created: str = Field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    versions: dict[str, str] = Field(default_factory=lambda: software_versions())
+    recipe: str = "default"
+    graph: GraphRecord
+    model: ModelRecord
+    training: TrainingSettings
+    changes: tuple[Change, ...] = ()  # of settings, by `resume`
+    metrics: dict[str, float | int | None] = Field(default_factory=dict)
+    files: dict[str, str] = Field(default_factory=dict)  # sha256 of each
+
+    def owner(self) -> dict[str, Any]:
+        """What a checkpoint must have been made by to be gone on from here: all that `resume` cannot change."""
+        training = self.training.model_dump(include={"optimizer", "batch_size", "batches", "seed"})
+        model = self.model.model_dump(exclude={"listed"})
+        return {**model, "graph": self.graph.fingerprint, "objective": self.training.objective.name, **training}
+
+
+def software_versions() -> dict[str, str]:
+    return {
+        "relwalk": __version__,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+    }
+
+
+@dataclass(frozen=True)
+class RunState:
+    """How far a training came."""
+
+    status: Literal["finished", "unfinished", "diverged"]
+    epoch: int  # the last whole one
+    epochs: int  # asked for
+    reason: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"status": self.status, "epoch": self.epoch, "epochs": self.epochs}
+
+    def __str__(self) -> str:
+        reason = f" ({self.reason})" if self.reason else ""
+        return f"{self.status}: epoch {self.epoch} of {self.epochs}{reason}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run(Shown):
+    """A model with the graph it was trained on. `state` says whether its training is finished."""
+
+    path: Path | None
+    record: RunRecord
+    graph: Graph
+    model: Scorer
+    epoch: int | None = None  # the last whole one, of a training that is not finished
+
+    @property
+    def state(self) -> RunState:
+        return _state(self.record, self.epoch)
+
+    @cached_property
+    def keys(self) -> KeyCache:
+        """The keys of all entities, made once and used by every prediction."""
+        return KeyCache(self.model)
+
+    def save(self, path: Path | str, *, force: bool = False) -> Run:
+        """Keep a run that was trained without `out`, or a copy of one; the same run with its place."""
+        if self.record.status != "finished":
+            raise RelWalkError(f"{self} cannot be saved: its training is not finished. Go on with relwalk.resume.")
+        place, record = Path(path), self.record.model_copy(update={"files": {}})
+
+        def write(folder: Path) -> None:
+            nonlocal record
+            record = finish_run(folder, write_new(folder, record, self.graph), self.model, record.metrics)
+
+        with begin(place, write, force=force):
+            pass  # all of it is written at once
+        return replace(self, path=place, record=record)
+
+    def __str__(self) -> str:
+        where = self.path if self.path is not None else "(not saved)"
+        state = "finished" if self.record.status == "finished" else self.state
+        return f"{where}: {self.record.model.name} d={self.record.model.dim} on {self.graph} ({state})"
+
+    def summary(self) -> str:
+        where, model, graph, status, *figures = self._facts().values()
+        return ", ".join([f"{where}: {model} on {graph}", status, *figures])
+
+    def _repr_html_(self) -> str:
+        return caption("relwalk run") + html_table(("", ""), list(self._facts().items()))
+
+    def _facts(self) -> dict[str, str]:
+        metrics = self.record.metrics
+        facts = {
+            "run": str(self.path) if self.path is not None else "not saved",
+            "model": f"{self.record.model.name} d={self.record.model.dim}",
+            "graph": self.graph.name,
+            "status": self.record.status,
+        }
+        if metrics.get("valid_mrr") is not None:
+            facts["figures"] = f"valid MRR {metrics['valid_mrr']:.4f} at epoch {metrics.get('best_epoch')}"
+        return facts
+
+    @property
+    def outlook(self) -> str | None:
+        """What validation says of more epochs: stopped early, or still improving; None where it says nothing."""
+        metrics, training = self.record.metrics, self.record.training
+        if self.record.status != "finished" or metrics.get("valid_mrr") is None:
+            return None
+        epochs, best = (int(metrics.get(name) or 0) for name in ("epochs", "best_epoch"))
+        if epochs < training.epochs:
+            return f"stopped early at epoch {epochs}, best {best}"
+        if best == epochs > training.validate_every:  # better than the validation before it
+            more = (
+                f"relwalk resume {shlex.quote(str(self.path))} --epochs"
+                if self.path is not None
+                else "train again with epochs ="
+            )
+            return f"still improving: {more} {2 * epochs}"
+        return None
+
+
+def write_new(path: Path, record: RunRecord, graph: Graph) -> RunRecord:
+    """The first files of a run, and last the record that vouches for them."""
+    write_graph_files(path, graph)
+    record = record.model_copy(update={"files": {name: sha256(path / name) for name in GRAPH_FILES}})
+    write_record(path, record)
+    return record
+
+
+def write_record(path: Path, record: RunRecord) -> None:
+    record = record.model_copy(update={"version": RUN_FORMAT})  # also one that was read from an earlier format
+    write_atomically(path / RECORD, (record.model_dump_json(indent=2) + "\n").encode())
+
+
+def finish_run(path: Path, record: RunRecord, model: Scorer, metrics: Mapping[str, Any]) -> RunRecord:
+    """Write the weights, then the record that vouches for them: a crash in between leaves an unfinished run."""
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    write_atomically(path / WEIGHTS, save_tensors(tensors))
+    files = record.files | {WEIGHTS: sha256(path / WEIGHTS)}
+    record = record.model_copy(update={"status": "finished", "metrics": dict(metrics), "files": files})
+    write_record(path, record)
+    return record
+
+
+def load_run(path: Path | str, *, device: str = "cpu", anyway: bool = False, model: type[Scorer] | None = None) -> Run:
+    """A run from its folder. An unfinished one comes with the best weights of its last checkpoint, and its `state`
+    says so; one that diverged is refused, unless `anyway`. One of a model that is not listed needs its class: no code
+    is imported because a folder names it."""
+    path, place = Path(path), find_device(device)
+    record = read_record(path)
+    graph = read_run_graph(path, record)
+    if record.status == "diverged" and not anyway:
+        raise RunError(
+            f"{path} diverged: {record.reason} Train it at a lower rate (relwalk resume {path} --lr "
+            f"{record.training.lr / 10:g}), or say --anyway (anyway=True) to use its last good checkpoint."
+        )
+    plan = blueprint(path, record, graph, model=model)
+    weights = _weights(path, record, plan)
+    epoch = read_progress(path / CHECKPOINT).epoch if record.status != "finished" else None
+    loaded = fresh_model(record, graph, model=model) if next(plan.parameters()).is_meta else plan
+    loaded.load_state_dict(weights)
+    return Run(path, record, graph, loaded.to(place).eval(), epoch)
+
+
+def read_state(path: Path) -> RunState:
+    """How far a run came, from its record and the header of its checkpoint."""
+    record = read_record(path, check_files=False)
+    has_checkpoint = (path / CHECKPOINT).is_file()
+    return _state(record, read_progress(path / CHECKPOINT).epoch if has_checkpoint else 0)
+
+
+def _state(record: RunRecord, epoch: int | None) -> RunState:
+    if record.status == "finished":
+        epochs = record.training.epochs
+        return RunState("finished", int(record.metrics.get("epochs") or epochs), epochs)
+    status: Literal["unfinished", "diverged"] = "diverged" if record.status == "diverged" else "unfinished"
+    return RunState(status, epoch or 0, record.training.epochs, record.reason)
+
+
+def fresh_model(record: RunRecord, graph: Graph, *, copies: int = 1, model: type[Scorer] | None = None) -> Scorer:
+    """The model of a run before its first step; refused when `copies` of it do not fit into memory.
+
+    `model` is its class, needed when it is not a listed one.
+    """
+    return build_model(
+        _kind(record.model, model),
+        len(graph.entities),
+        len(graph.relations),
+        record.model.dim,
+        seed=record.training.seed,
+        options=record.model.options,
+        copies=copies,
+    )
+
+
+def _kind(record: ModelRecord, model: type[Scorer] | None) -> Model:
+    """What builds the model of a record. A class that is given must be the one it names."""
+    if model is None and record.listed:
+        return record.name
+    if model is None:
+        name = record.name.rpartition(":")[2]
+        raise RunError(
+            f"it has a model of its own, {record.name}, and nothing is imported because a folder names it. "
+            f"Give the class in Python: model={name}"
+        )
+    names = (record.name, record.name.rpartition(":")[2])
+    if model_class(model) is MODELS.get(record.name) or (not record.listed and model.__qualname__ in names):
+        return model
+    raise RunError(f"it has the model {record.name}; found model={model.__qualname__}. Give that one.")
+
+
+def blueprint(path: Path, record: RunRecord, graph: Graph, *, model: type[Scorer] | None = None) -> Scorer:
+    """The model to compare files with, by the names, types and shapes of its weights.
+
+    One that could take more memory than its weights on disk has no numbers (the device "meta"), whatever a damaged
+    record promises. To build that way costs a second of imports, so others are simply built.
+    """
+    entities, relations, dim = len(graph.entities), 2 * len(graph.relations), record.model.dim
+    most = 2 * (entities * dim + relations * dim**2)  # of any model here
+    sizes = [(path / name).stat().st_size for name in (WEIGHTS, CHECKPOINT) if (path / name).is_file()]
+    modest = most < max([CHEAP, *(size // 2 for size in sizes)])
+    try:
+        with nullcontext() if modest else torch.device("meta"):
+            return fresh_model(record, graph, model=model)
+    except RunError as error:
+        raise RunError(f"{path / RECORD}: {error}") from error
+    except (RelWalkError, RuntimeError, TypeError, ValueError, OverflowError) as error:
+        what = f"the model {record.model.name} of dim {record.model.dim} with {record.model.options or 'no options'}"
+        raise RunError(f"{path / RECORD}: {what} cannot be built ({error}). Restore it, or train again.") from error
+
+
+def read_record(path: Path, *, check_files: bool = True) -> RunRecord:
+    """run.json, checked: what it says, and that the other files are the ones it vouches for."""
+    settle(path)
+    file = path / RECORD
+    if not file.is_file():
+        raise RunError(not_a_run(path))
+    for name in FILES:
+        if (path / name).exists() and not (path / name).is_file():
+            kind = "folder" if (path / name).is_dir() else "device or pipe"
+            raise RunError(f"{path / name} is a {kind}; expected a file. Move it away, or train again elsewhere.")
+    record = read_record_file(file)
+    for name, digest in record.files.items() if check_files else ():
+        _check_file(path, name, digest)
+    return record
+
+
+def read_record_file(file: Path) -> RunRecord:
+    """What a record says; the files it vouches for are not looked at."""
+    content = _record_content(file)
+    _check_version(file, content)
+    try:
+        return RunRecord.model_validate(_as_now(content))
+    except (ValidationError, RelWalkError) as error:
+        raise RunError(
+            f"{file} is not a valid run record: {_first_fault(error)}. Restore it, or train again."
+        ) from error
+
+
+def _as_now(content: dict[str, Any]) -> dict[str, Any]:
+    """Up to format 2 settings were flat, and those of every objective were there."""
+    training = content.get("training")
+    if content["version"] > 2 or not isinstance(training, dict):
+        return content
+    return {**content, "training": fitting(training, training)}
+
+
+def _record_content(file: Path) -> Any:
+    size = file.stat().st_size
+    if size > LARGEST_RECORD:
+        raise RunError(f"{file} has {size:,} bytes; a record has a few thousand. Restore it, or train again.")
+    try:
+        return json.loads(file.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{file} is not readable JSON ({error}). Restore it, or train again.") from error
+
+
+def _check_version(file: Path, content: Any) -> None:
+    if not isinstance(content, dict) or content.get("format") != "relwalk-run":
+        raise RunError(f'{file} was not written by relwalk: found no "format": "relwalk-run" in it.')
+    version = content.get("version")
+    if not isinstance(version, int) or version > RUN_FORMAT:
+        raise RunError(f"{file} has run format {version!r}; this relwalk reads up to {RUN_FORMAT}. Upgrade relwalk.")
+
+
+def _check_file(path: Path, name: str, digest: str) -> None:
+    if name not in FILES:
+        raise RunError(f"{path / RECORD} names a file {name!r} that is no part of a run.")
+    if not (path / name).is_file():
+        raise RunError(f"{path / name} is missing. Restore it, or train again.")
+    if sha256(path / name) != digest:
+        raise RunError(f"{path / name} is truncated or was changed after the run wrote it. Restore it, or train again.")
+
+
+def _first_fault(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        fault = error.errors()[0]
+        return f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
+    return str(error)
+
+
+def _weights(path: Path, record: RunRecord, plan: Scorer) -> dict[str, Tensor]:
+    """The weights of a run, once the header of their file fits the plan of its model."""
+    if record.status != "finished":
+        if not (path / CHECKPOINT).is_file():
+            raise RunError(
+                f"{path} has no weights yet: its training stopped before the first checkpoint. "
+                f"Go on with: relwalk resume {path}"
+            )
+        check_weights(path / CHECKPOINT, record.owner(), plan)
+        return best_weights(path / CHECKPOINT)
+    if WEIGHTS not in record.files:
+        raise RunError(f"{path / RECORD} does not vouch for {WEIGHTS}. Restore it, or train again.")
+    names = FIRST_NAMES if record.version == 1 else {}
+    found = {names.get(name, name): spec for name, spec in read_header(path / WEIGHTS)[1].items()}
+    check_specs(path / WEIGHTS, found, {name: Spec.from_tensor(t) for name, t in plan.state_dict().items()})
+    return {names.get(name, name): tensor for name, tensor in read_tensors(path / WEIGHTS).items()}
+
+
+def read_run_graph(path: Path, record: RunRecord) -> Graph:
+    """The graph as the run keeps it; `read_record` must have checked its files."""
+    for name in GRAPH_FILES:
+        if name not in record.files:
+            raise RunError(f"{path / RECORD} does not vouch for {name}. Restore it, or train again.")
+    graph = read_graph_files(path, record.graph.name, record.graph.notes)
+    if graph.fingerprint != record.graph.fingerprint:
+        raise RunError(f"{path} holds another graph than its record names. Restore it, or train again.")
+    return graph
