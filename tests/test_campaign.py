@@ -139,13 +139,28 @@ def test_a_line_that_goes_missing_in_silence_is_noticed(layout: str, file: str, 
     check_nothing_silent(told, tmp_path / file)
 
 
+class Endless(RelWalkError):
+    """An error that does not shorten its message, as RelWalkError does."""
+
+    def __str__(self) -> str:
+        return "g.tsv " + "x" * 3000
+
+
 @pytest.mark.parametrize(
-    "message", ["g.tsv is\nbad", "g.tsv holds \x1b[31m", "some file is bad", "g.tsv " + "x" * 3000], ids=str.split
+    ("error", "fault"),
+    [
+        (RelWalkError("g.tsv is\nbad"), "control characters"),
+        (RelWalkError("g.tsv holds \x1b[31m"), "control characters"),
+        (RelWalkError("some file is bad"), "names no file"),
+        (Endless(), "without end"),
+    ],
+    ids=["lines", "escapes", "nameless", "endless"],
 )
-def test_a_message_must_be_one_short_line_that_names_a_file(message: str) -> None:
+def test_a_message_must_be_one_short_line_that_names_a_file(error: RelWalkError, fault: str) -> None:
     check_message(RelWalkError("g.tsv is bad. Mend it."), ["g.tsv"])
-    with pytest.raises(Fault):
-        check_message(RelWalkError(message), ["g.tsv"])
+    check_message(RelWalkError("g.tsv " + "x" * 3000), ["g.tsv"])
+    with pytest.raises(Fault, match=fault):
+        check_message(error, ["g.tsv"])
 
 
 def test_only_errors_of_ours_are_answers() -> None:

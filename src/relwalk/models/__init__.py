@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from pydantic import create_model
+from pydantic import ConfigDict, create_model
 
 from relwalk.checks import DIM, check_whole
 from relwalk.errors import RelWalkError, UnknownChoice, choose
@@ -80,7 +80,8 @@ def check_options(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
     annotated = {option: p for option, p in known.items() if p.annotation is not p.empty}
     fields: Any = {option: (p.annotation, p.default) for option, p in annotated.items()}
     with settings_errors():
-        checked = create_model("Options", **fields)(**{o: value for o, value in options.items() if o in annotated})
+        kind_of_options = create_model("Options", __config__=ConfigDict(allow_inf_nan=False), **fields)
+        checked = kind_of_options(**{option: value for option, value in options.items() if option in annotated})
     return {option: getattr(checked, option, value) for option, value in options.items()}
 
 
