@@ -24,9 +24,25 @@ class Asked(NamedTuple):
     given: Tensor  # (questions,)
     relations: Tensor  # (questions,)
     candidates: Tensor | None  # None: all entities
-    keys: Tensor | None  # (candidates, width) of a product model
-    queries: Tensor | None  # (questions, width)
+    product: Product | None
     finite: bool  # no score can fail to be a number
+
+
+class Product(NamedTuple):
+    """Scores that are one product: keys times queries, plus a number per candidate."""
+
+    keys: Tensor  # (candidates, width)
+    queries: Tensor  # (questions, width)
+    bias: Tensor  # (candidates, 1), or (1, 1)
+
+    @staticmethod
+    def from_vectors(keys: Tensor, queries: Tensor) -> Product:
+        """A last coordinate that all queries share becomes the bias: a product that starts from one is a tenth faster
+        than the same with one more coordinate."""
+        last = queries[:1, -1:]  # (1, 1)
+        if len(queries) and keys.shape[1] > 1 and bool((queries[:, -1:] == last).all()):
+            return Product(keys[:, :-1], queries[:, :-1], keys[:, -1:] * last)
+        return Product(keys, queries, keys.new_zeros(1, 1))
 
 
 class Scores:
@@ -58,21 +74,22 @@ class Scores:
         ids, relations = self._tensor(given), self._tensor(relation)
         entities = None if candidates is None else self._tensor(candidates)
         if self.product is None or keys is None:
-            return Asked(ids, relations, entities, None, None, False)
+            return Asked(ids, relations, entities, None, False)
         queries = self.product.queries(self.side, ids, relations)
         finite = bool(_longest(queries) * _longest(keys) < HUGE)  # |q·k| <= |q||k|, and so is every sum on the way
-        return Asked(ids, relations, entities, keys, queries, finite)
+        return Asked(ids, relations, entities, Product.from_vectors(keys, queries), finite)
 
     def score(self, asked: Asked, rows: Longs) -> Tensor:
         """The scores of some of the questions, valid until the next call.  # (candidates, questions)"""
         picked = self._tensor(rows)
-        if asked.keys is not None and asked.queries is not None:
+        if asked.product is not None:
+            keys, queries, bias = asked.product
             # Keys times queries: nearly twice as fast, for thousands by a hundred, as the other way round.
-            size = len(asked.keys) * len(rows)
+            size = len(keys) * len(rows)
             if self.space.numel() < size:
-                self.space = asked.keys.new_empty(size)
-            scores = self.space[:size].view(len(asked.keys), len(rows))
-            torch.mm(asked.keys, asked.queries[picked].T, out=scores)
+                self.space = keys.new_empty(size)
+            scores = self.space[:size].view(len(keys), len(rows))
+            torch.addmm(bias, keys, queries[picked].T, out=scores)
         else:
             given, relations = asked.given[picked], asked.relations[picked]
             scores = self.model.score_candidates(self.side, given, relations, asked.candidates).T

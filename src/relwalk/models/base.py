@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,8 @@ from torch import Tensor, nn
 from relwalk.graph.answers import Side
 from relwalk.models.relation_matmul import Groups
 from relwalk.models.tables import Dropout, EntityTable, squared_norms
+
+Pattern = Literal["symmetry", "antisymmetry", "inversion", "composition", "one-to-many"]
 
 
 class Scorer(nn.Module, ABC):
@@ -25,8 +28,14 @@ class Scorer(nn.Module, ABC):
     every row, or a matrix (batch, n) for its own ones in each row.
     """
 
+    paper: str = ""  # authors, venue and year
+    formula: str = ""  # the score in one line
+    expresses: tuple[Pattern, ...] = ()  # what some weights hold exactly, for all entities at once
+    objectives: tuple[str, ...] | None = None  # the objectives that fit it; None: all
+
     scale: float = 1.0
     lr: float = 0.1  # the learning rate of Adagrad that suits the size of its vectors
+    constrained: bool = False  # `constrain` is to be called after every step
 
     def __init__(self, entities: int, relations: int, dim: int) -> None:
         super().__init__()
@@ -107,6 +116,13 @@ class Scorer(nn.Module, ABC):
     def penalty(self, relations: Tensor) -> Tensor:
         """What the model adds to the loss of a step that touched these (distinct) relations."""
         return torch.zeros((), device=relations.device)
+
+    @torch.no_grad()
+    def constrain(self, entities: Tensor | None = None) -> None:
+        """Bring weights back to where the model wants them (unit norms, say), in place; for models `constrained`.
+
+        `entities` are those that the step moved, distinct; None: all of them.
+        """
 
     def orthogonal(self) -> list[nn.Parameter]:
         """The weights that are stacks of orthogonal matrices: an optimizer of their own keeps them so."""

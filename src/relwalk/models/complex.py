@@ -21,6 +21,10 @@ class ComplEx(ProductScorer):
         s = Re Σ_i h_i r_i conj(t_i)
     """
 
+    paper = "Trouillon, Welbl, Riedel, Gaussier, Bouchard: ICML 2016"
+    formula = "Re Σ_i h_i r_i conj(t_i)"
+    expresses = ("symmetry", "antisymmetry", "inversion", "one-to-many")
+
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
         if dim % 2:

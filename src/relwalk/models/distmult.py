@@ -19,6 +19,10 @@ class DistMult(ProductScorer):
         s = Σ_i h_i r_i t_i
     """
 
+    paper = "Yang, Yih, He, Gao, Deng: ICLR 2015"
+    formula = "Σ_i h_i r_i t_i"
+    expresses = ("symmetry", "one-to-many")
+
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
         self.entity = EntityTable(torch.randn(entities, dim, generator=generator) / dim**0.5)

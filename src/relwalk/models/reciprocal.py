@@ -21,7 +21,7 @@ class Reciprocal(ProductScorer):
     def __init__(self, base: ProductScorer) -> None:
         super().__init__(base.entities, base.relations // 2, base.dim)
         self.base, self.scale, self.lr = base, base.scale, base.lr
-        self.keys_by_relation = base.keys_by_relation
+        self.keys_by_relation, self.constrained = base.keys_by_relation, base.constrained
 
     @property
     def title(self) -> str:
@@ -53,6 +53,9 @@ class Reciprocal(ProductScorer):
 
     def penalty(self, relations: Tensor) -> Tensor:
         return self.base.penalty(torch.cat([relations, relations + self.relations]))
+
+    def constrain(self, entities: Tensor | None = None) -> None:
+        self.base.constrain(entities)
 
     def orthogonal(self) -> list[nn.Parameter]:
         return self.base.orthogonal()

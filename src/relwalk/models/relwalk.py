@@ -36,6 +36,10 @@ class RelWalk(ProductScorer):
     orthogonal Q), so R1 = I is fixed and R2 = Mᵀ is learned: the same model at half the cost.
     """
 
+    paper = "Bollegala, Hakami, Yoshida, Kawarabayashi: EACL 2021"
+    formula = "||R1ᵀh + R2ᵀt||²"
+    expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
+
     lr = 1.0  # vectors of norm about √d, as the theory has them
 
     def __init__(

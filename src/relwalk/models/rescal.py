@@ -20,6 +20,10 @@ class RESCAL(ProductScorer):
         s = hᵀ M t
     """
 
+    paper = "Nickel, Tresp, Kriegel: ICML 2011"
+    formula = "hᵀ M t"
+    expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
+
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
         self.entity = EntityTable(torch.randn(entities, dim, generator=generator) / dim**0.5)

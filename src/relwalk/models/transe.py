@@ -19,6 +19,10 @@ class TransE(ProductScorer):
         s = -||h + r - t||² = [2 (h + r), -1] · [t, ||t||²] - ||h + r||²
     """
 
+    paper = "Bordes, Usunier, García-Durán, Weston, Yakhnenko: NIPS 2013"
+    formula = "-||h + r - t||²"
+    expresses = ("antisymmetry", "inversion", "composition")
+
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
         self.entity = EntityTable(torch.randn(entities, dim, generator=generator) / dim**0.5)

@@ -162,6 +162,8 @@ class Trainer:
             _clip([weights.grad for weights in self.optimizers[0].weights()], self.settings.clip)
         for optimizer in self.optimizers:
             optimizer.step()
+        if self.model.constrained:
+            self.model.constrain(_moved_rows(self.model))
         return value
 
     def _set_rates(self, epochs_done: float) -> None:
@@ -231,6 +233,13 @@ class Trainer:
             f"training diverged: {what}. Lower --lr (now {self.settings.lr}) or --relation-lr "
             f"(now {self.settings.relation_lr}), or raise --l2."
         )
+
+
+def _moved_rows(model: Scorer) -> Tensor | None:
+    """The entities that have a gradient, if gradients say so: None for all."""
+    gradients = [table.weight.grad for table in model.tables()]
+    sparse = [gradient.coalesce().indices()[0] for gradient in gradients if gradient is not None and gradient.is_sparse]
+    return torch.unique(torch.cat(sparse)) if sparse else None
 
 
 def _clip(gradients: list[Tensor | None], longest: float) -> None:
