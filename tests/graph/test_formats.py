@@ -274,6 +274,21 @@ def test_skipped_lines_are_counted_and_the_first_is_told(tmp_path: Path) -> None
     assert noted(graph, "train.txt: skipped 3 bad lines, first at line 2: found 1 column: 'x'; expected 3 columns")
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (NT + "<x:a> <x:r> x:" + "\0" * 2000 + "\n", 2, "more than 1,000 errors; expected subject"),
+        (NT + "<x:a> x <x:b> .\n" * 100_001, 100_002, "100,001 errors and 1 triples up to here"),
+    ],
+    ids=["of a line", "of a file"],
+)
+def test_rdf_with_errors_beyond_measure_is_given_up(text: str, line: int, words: str, tmp_path: Path) -> None:
+    put(tmp_path, {"g.ttl": text})
+    with pytest.raises(BadLine, match=words) as caught:
+        read_graph(tmp_path / "g.ttl", on_bad_line="skip")
+    assert caught.value.line == line
+
+
 STRUCTURAL: dict[str, tuple[str, dict[str, str | bytes]]] = {
     "empty train": ("train.txt: found no triples", {"train.txt": ""}),
     "no train": ("expected training triples", {"valid.txt": "a\tr\tb\n"}),

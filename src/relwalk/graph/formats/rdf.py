@@ -24,6 +24,8 @@ from relwalk.graph.raw import COLUMNS, RawGraph
 PREFIX = "urn:relwalk:"  # names that are no IRIs are written below it
 RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 CHUNK = 100_000
+ERRORS_OF_A_LINE = 1000  # the parser goes on behind an error, byte by byte if need be: a long line can hold millions
+ERRORS_OF_A_FILE = 100_000  # if they are more than its triples, it is something else
 
 Names = tuple[str, str, str]
 
@@ -102,22 +104,32 @@ class _Reading:
                 self.literals += 1
 
     def _good(self, parser: ox.QuadParser) -> Iterator[ox.Quad]:
-        """The parser goes on after an error, and may meet several on one line."""
-        last = 0
+        """The parser goes on after an error, and may meet several on one line; beyond all measure it is given up."""
+        last = on_this_line = errors = triples = 0
         while True:
             try:
-                yield next(parser)
+                quad = next(parser)
             except StopIteration:
                 return
             except SyntaxError as error:
-                if error.lineno != last:
-                    self.journal.bad(self._bad_line(error))
-                last = error.lineno or 1
+                line, errors = error.lineno or 1, errors + 1
+                on_this_line = on_this_line + 1 if line == last else 1
+                if on_this_line > ERRORS_OF_A_LINE:
+                    raise self._bad_line(error, f"more than {ERRORS_OF_A_LINE:,} errors", "Remove that line.") from None
+                if errors > max(ERRORS_OF_A_FILE, triples):
+                    found = f"{errors:,} errors and {triples:,} triples up to here"
+                    raise self._bad_line(error, found, "Say what it is with --format.") from None
+                if line != last:
+                    cure = "Mend it, or read on behind such errors with on_bad_line='skip'."
+                    self.journal.bad(self._bad_line(error, shorten(error.msg, 200), cure))
+                last = line
+            else:
+                triples += 1
+                yield quad
 
-    def _bad_line(self, error: SyntaxError) -> BadLine:
+    def _bad_line(self, error: SyntaxError, found: str, cure: str) -> BadLine:
         expected = "subject, predicate, object and a full stop"
-        cure = "Mend it, or read on behind such errors with on_bad_line='skip'."
-        return BadLine(self.source.path, error.lineno or 1, found=shorten(error.msg, 200), expected=expected, cure=cure)
+        return BadLine(self.source.path, error.lineno or 1, found=found, expected=expected, cure=cure)
 
     def _label(self, name: str, literal: ox.Literal) -> None:
         """The first label counts, but an English one, or one without a language, comes before others."""
