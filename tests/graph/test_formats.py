@@ -305,6 +305,10 @@ STRUCTURAL: dict[str, tuple[str, dict[str, str | bytes]]] = {
     "cut zstd": ("g.tsv.zst cannot be read", {"g.tsv.zst": zstandard.compress(b"a\tr\tb\n" * 99)[:-3]}),
     "cut zstd rdf": ("g.nt.zst cannot be read", {"g.nt.zst": zstandard.compress(NT.encode() * 99)[:-3]}),
     "cut gzip rdf": ("g.nt.gz cannot be read", {"g.nt.gz": gzip.compress(NT.encode() * 99)[:-9]}),
+    "gzip with flags of no gzip": (
+        "found the flags 0x80 in its header",
+        {"g.tsv.gz": b"\x1f\x8b\x08\x80" + gzip.compress(b"a\tr\tb\n" * 99)[4:]},
+    ),
     "no gzip": ("Drop .gz from its name", {"g.tsv.gz": "a\tr\tb\n"}),
     "no zstd": ("Drop .zst from its name", {"g.tsv.zst": "a\tr\tb\n"}),
     "corrupt parquet": ("g.parquet cannot be read", {"g.parquet": b"PAR1" + b"\x07" * 40 + b"PAR1"}),

@@ -6,24 +6,10 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
 from typing import IO
-from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import (
-    BaseHandler,
-    HTTPDefaultErrorHandler,
-    HTTPErrorProcessor,
-    HTTPHandler,
-    HTTPRedirectHandler,
-    HTTPSHandler,
-    OpenerDirector,
-    ProxyHandler,
-    UnknownHandler,
-)
 
 from relwalk.errors import DownloadError
 
@@ -32,15 +18,6 @@ OnDownload = Callable[[str, int, int | None], None]  # name of the file, bytes s
 TIMEOUT_SECONDS = 30.0
 CHUNK = 1 << 16
 SCHEMES = ("http", "https")
-HANDLERS: tuple[type[BaseHandler], ...] = (
-    ProxyHandler,
-    HTTPHandler,
-    HTTPSHandler,
-    HTTPRedirectHandler,
-    HTTPErrorProcessor,
-    HTTPDefaultErrorHandler,
-    UnknownHandler,
-)
 
 
 @dataclass(frozen=True)
@@ -109,40 +86,62 @@ def _fetch_one(
 ) -> None:
     if urlsplit(file.url).scheme not in SCHEMES:
         raise DownloadError(f"{file.url}: found {urlsplit(file.url).scheme!r} address; expected http or https.")
+    import pooch  # only here: most of the time nothing is downloaded
+    from requests.exceptions import HTTPError
+    from urllib3.exceptions import IncompleteRead
+
+    download = pooch.HTTPDownloader(chunk_size=CHUNK, timeout=TIMEOUT_SECONDS)
     try:
-        with (
-            closing(_opener().open(file.url, timeout=TIMEOUT_SECONDS)) as response,
-            path.open("wb") as target,
-        ):
-            _copy(name, file, response, target, progress)
+        with path.open("wb") as target:
+            download(file.url, _Bounded(name, file.size, target, progress), None)
     except HTTPError as error:
-        with error:  # the answer holds an open connection
-            found = f"HTTP {error.code} {error.reason}"
+        answer = error.response
+        found = f"HTTP {answer.status_code} {answer.reason}" if answer is not None else "no answer"
         raise DownloadError(_message(file, found, "the file", files, into)) from error
-    except (OSError, HTTPException) as error:
-        found = f"no usable connection ({getattr(error, 'reason', error) or type(error).__name__})"
-        raise DownloadError(_message(file, found, "an answer", files, into)) from error
+    except _TooLong:
+        pass  # `_verify` says so
+    except OSError as error:
+        cause = _first_cause(error)
+        if isinstance(cause, IncompleteRead):
+            found, expected = f"{cause.partial:,} bytes", f"{file.size:,} bytes"
+        else:
+            found, expected = f"no usable connection ({cause or type(cause).__name__})", "an answer"
+        raise DownloadError(_message(file, found, expected, files, into)) from error
     _verify(file, path, files, into)
 
 
-def _opener() -> OpenerDirector:
-    """Web addresses only: urllib's own opener would also follow a redirect to ftp."""
-    opener = OpenerDirector()
-    for handler in HANDLERS:
-        opener.add_handler(handler())
-    return opener
+class _TooLong(Exception):
+    """More bytes came than the file may have."""
 
 
-def _copy(name: str, file: RemoteFile, source: IO[bytes], target: IO[bytes], progress: OnDownload | None) -> None:
-    """Copy by chunks, and stop one byte past the expected size: enough for `_verify` to refuse it."""
-    done = 0
-    while chunk := source.read(min(CHUNK, file.size + 1 - done)):
-        target.write(chunk)
-        done += len(chunk)
-        if progress is not None:
-            progress(name, done, file.size)
-        if done > file.size:
-            return
+@dataclass
+class _Bounded:
+    """A file to write to that stops the download one byte past the expected size, and tells how far it is."""
+
+    name: str
+    size: int
+    target: IO[bytes]
+    progress: OnDownload | None
+    done: int = 0
+
+    def write(self, chunk: bytes) -> None:
+        kept = chunk[: self.size + 1 - self.done]
+        self.target.write(kept)
+        self.done += len(kept)
+        if self.progress is not None:
+            self.progress(self.name, self.done, self.size)
+        if self.done > self.size:
+            raise _TooLong
+
+    def flush(self) -> None:
+        """pooch asks for it after every chunk; closing the target is enough."""
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    """What an error of the connection began with, behind all that was wrapped around it."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return error
 
 
 def _verify(file: RemoteFile, path: Path, files: Mapping[str, RemoteFile], into: Path) -> None:

@@ -27,6 +27,7 @@ from relwalk.graph.formats.limits import PIPE, Bounded, default_limit, too_large
 MAGIC = {".gz": b"\x1f\x8b", ".zst": zstd.MAGIC}
 BOM = b"\xef\xbb\xbf"
 CHUNK = 1 << 22
+RESERVED_FLAGS = 0xE0  # of a gzip header; zero by RFC 1952, which Python's own reader does not look at
 FOREIGN = (OSError, EOFError, zlib.error, UnicodeError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
@@ -151,7 +152,12 @@ class Source:
         if magic is None:
             return
         with self.path.open("rb") as file:
-            start = file.read(len(magic))
+            start, more = file.read(len(magic)), file.read(2)
+        if self._suffix == ".gz" and start == magic and len(more) == 2 and more[1] & RESERVED_FLAGS:
+            raise GraphError(
+                f"{self.path} cannot be read: found the flags {more[1]:#04x} in its header; expected none above 0x1f, "
+                "as in every gzip file. It is damaged: fetch it again."
+            )
         if start != magic:
             raise GraphError(
                 f"{self.path}: found the bytes {start!r} at its start; expected {magic!r}, as in every {self._suffix} "
