@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args
 from pydantic.fields import FieldInfo
 
 from relwalk.errors import RelWalkError, UnknownChoice
-from relwalk.models import FLAGS, MODELS, OPTIONS, Scorer, model_options
+from relwalk.models import MODELS, OPTIONS, Scorer, model_options
 from relwalk.training.common import CommonSettings
 from relwalk.training.settings import OWNERS, TrainingSettings, own_names
 
@@ -95,7 +95,6 @@ def _from_option(option: inspect.Parameter) -> Keyword:
         option.annotation,
         option.default,
         OPTIONS.get(option.name, ""),
-        flags=FLAGS.get(option.name, ()),
         choices=_choices(option.annotation),
     )
 

@@ -86,7 +86,7 @@ def test_options_of_the_model_and_of_training_reach_the_run(tmp_path: Path) -> N
         "soft",
         "--lambda1",
         3,
-        "--start",
+        "--start-from",
         "rotations",
         "--sampler",
         "argument",

@@ -39,8 +39,6 @@ OPTIONS = {  # of models, beside dim: what `help(relwalk.train)` says of them
     "reciprocal": "ask for heads by an inverse of each relation (product models, likelihood)",
 }
 
-FLAGS = {"start_from": ("--start-from", "--start")}  # on the command line, when --its-name will not do
-
 Model = str | type[Scorer]  # by name, or a class of one's own
 
 
@@ -114,7 +112,6 @@ def build_model(
 
 
 __all__ = [
-    "FLAGS",
     "MODELS",
     "OPTIONS",
     "Model",
