@@ -45,7 +45,7 @@ OPTIONS = {  # of models, beside dim: what `help(relwalk.train)` says of them
     "start_from": "where RelWalk's matrices start: signs, rotations or identity",
     "entity_scale": "standard deviation of the coordinates that RelWalk's entities start with",
     "distance": "of TransE: squared-l2, one matrix product for all entities, or l1",
-    "unit_norms": "keep the norms of the paper after every step: 1 in TransE, at most 1 in TransR and TransD",
+    "unit_norms": "keep TransE's entities at norm 1 after every step, as its paper does",
     "relation_dim": "dimensions that TransR compares entities in, at most dim; dim when None",
     "reciprocal": "ask for heads by an inverse of each relation (likelihood)",
 }

@@ -1,4 +1,4 @@
-"""Norms that a model keeps after every step, in place."""
+"""Norms that a model asks of its vectors: `norms` and `shortened` for scores, the rest in place, after a step."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ def norms(x: Tensor) -> Tensor:
     return found
 
 
-def to_unit(table: EntityTable, entities: Tensor | None) -> None:
+def shortened(x: Tensor) -> Tensor:
+    """x / max(1, ||x||): vectors longer than 1 brought to 1, the others as they are.  # (..., dim)"""
+    return x / norms(x).clamp(min=1.0)
+
+
+def make_unit(table: EntityTable, entities: Tensor | None) -> None:
     """||e|| = 1 of these entities; None: of all."""
-    e = table(entities)
-    divide_rows(table, entities, norms(e).clamp(min=SHORTEST))
+    divide_rows(table, entities, norms(table(entities)).clamp(min=SHORTEST))
 
 
 def divide_rows(table: EntityTable, entities: Tensor | None, by: Tensor) -> None:
-    """Divide the vectors of these entities by a number each (entities, 1); None: of all."""
+    """Divide the vector of each of these entities by a number of its own (entities, 1); None: of all."""
     if entities is None:
         table.weight.div_(by)
     else:
         table.weight.index_copy_(0, entities, table(entities) / by)
-
-
-def at_most_unit(vectors: Tensor) -> None:
-    """||x|| <= 1: longer vectors are shortened, others stay."""
-    vectors.div_(norms(vectors).clamp(min=1.0))

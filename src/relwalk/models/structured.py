@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from relwalk.graph.answers import Side
 from relwalk.models.base import Scorer
 from relwalk.models.distances import l1_distances
-from relwalk.models.norms import to_unit
+from relwalk.models.norms import make_unit
 from relwalk.models.relation_matmul import Groups, project
 from relwalk.models.tables import Dropout, EntityTable
 
@@ -40,13 +40,11 @@ class Structured(Scorer):
 
     @torch.no_grad()
     def constrain(self, entities: Tensor | None = None) -> None:
-        to_unit(self.entity, entities)
+        make_unit(self.entity, entities)
 
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        h, t = (
-            self._project("head", self.entity(heads), relations),
-            self._project("tail", self.entity(tails), relations),
-        )
+        h = self._project("head", self.entity(heads), relations)  # (batch, dim)
+        t = self._project("tail", self.entity(tails), relations)  # (batch, dim)
         return -(h - t).abs().sum(-1)  # (batch,)
 
     def score_candidates(

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer
-from relwalk.models.norms import at_most_unit, divide_rows, norms
+from relwalk.models.norms import divide_rows, norms, shortened
 from relwalk.models.tables import Dropout, EntityTable, squared_norms
 
 
@@ -24,17 +24,19 @@ class TransD(ProductScorer):
     entities is one product for all relations:
 
         s = [2g, -2r_p, 2g·r_p, -||r_p||², -1] · [t, a_t t, a_t, a_t², ||t||²] - ||g||²
+
+    In the paper no entity, relation or projected entity is longer than 1. After every step ||r||, ||r_p|| <= 1 and
+    ||e|| + |a| <= 1, so that ||e + a r_p|| <= 1 for every relation at once.
     """
 
     paper = "Ji, He, Xu, Liu, Zhao: ACL 2015"
     formula = "-||h + (h_p·h) r_p + r - t - (t_p·t) r_p||²"
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
 
-    def __init__(
-        self, entities: int, relations: int, dim: int, *, generator: torch.Generator, unit_norms: bool = False
-    ) -> None:
+    constrained = True
+
+    def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
-        self.constrained = unit_norms
         self.entity, self.entity_projection = (
             EntityTable(torch.randn(entities, dim, generator=generator) / dim**0.5) for _ in range(2)
         )
@@ -42,14 +44,12 @@ class TransD(ProductScorer):
             nn.Parameter(torch.randn(relations, dim, generator=generator) / dim**0.5) for _ in range(2)
         )
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
-        if unit_norms:
-            self.constrain()
+        self.constrain()
 
     @torch.no_grad()
     def constrain(self, entities: Tensor | None = None) -> None:
-        """||r||, ||r_p|| <= 1 and ||e|| + |a| <= 1, so that ||e + a r_p|| <= 1 for every relation."""
-        at_most_unit(self.relation)
-        at_most_unit(self.relation_projection)
+        for vectors in (self.relation, self.relation_projection):
+            vectors.copy_(shortened(vectors))
         e = self.entity(entities)
         divide_rows(self.entity, entities, (norms(e) + self._along(entities, e).abs()).clamp(min=1.0))
 
@@ -70,6 +70,10 @@ class TransD(ProductScorer):
 
     def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
         return -self._goal(side, given, relations).square().sum(-1)  # (batch,)
+
+    def n3_norm(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        vectors = torch.cat([F.embedding(relations, self.relation), self._r_p(relations)])
+        return super().n3_norm(heads, relations, tails) + vectors.abs().pow(3).sum()
 
     def _goal(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
         """Where the projected answer should be: h_r + r, or t_r - r.  # (batch, dim)"""

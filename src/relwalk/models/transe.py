@@ -13,7 +13,7 @@ from relwalk.errors import UnknownChoice
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer
 from relwalk.models.distances import l1_distances
-from relwalk.models.norms import to_unit
+from relwalk.models.norms import make_unit
 from relwalk.models.tables import Dropout, EntityTable, with_constant, with_squared_norms
 
 Distance = Literal["squared-l2", "l1"]
@@ -61,7 +61,7 @@ class TransE(ProductScorer):
 
     @torch.no_grad()
     def constrain(self, entities: Tensor | None = None) -> None:
-        to_unit(self.entity, entities)
+        make_unit(self.entity, entities)
 
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         apart = self.entity(heads) + F.embedding(relations, self.relation) - self.entity(tails)  # (batch, dim)

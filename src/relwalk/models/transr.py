@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from relwalk.checks import check_whole
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer
-from relwalk.models.norms import at_most_unit, divide_rows, norms
+from relwalk.models.norms import divide_rows, norms, shortened
 from relwalk.models.relation_matmul import project
 from relwalk.models.tables import Dropout, EntityTable, with_constant, with_squared_norms
 
@@ -21,8 +21,11 @@ class TransR(ProductScorer):
 
         s = -||h M + r - t M||² = [2 (h M + r), -1] · [t M, ||t M||²] - ||h M + r||²
 
-    The matrices start as identities: as TransE, which the paper trains first. `relation_dim` is the dimension of that
-    space; beyond dim it would add a constant per relation and nothing else.
+    In the paper no entity, relation or projected entity is longer than 1. The first two are shortened after every step,
+    and h M and t M wherever they are made: a rule about all pairs of an entity and a matrix cannot be left to a step.
+
+    The matrices start as identities: as TransE, which the paper trains first. `relation_dim` is the dimension of the
+    relation's space; beyond dim it would add a constant to all scores of a relation, and nothing else.
     """
 
     paper = "Lin, Liu, Sun, Liu, Zhu: AAAI 2015"
@@ -30,6 +33,7 @@ class TransR(ProductScorer):
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
 
     keys_by_relation = True
+    constrained = True
 
     def __init__(
         self,
@@ -39,28 +43,22 @@ class TransR(ProductScorer):
         *,
         generator: torch.Generator,
         relation_dim: int | None = None,
-        unit_norms: bool = False,
     ) -> None:
         super().__init__(entities, relations, dim)
         width = dim if relation_dim is None else check_whole("relation_dim", relation_dim, most=dim)
-        self.constrained = unit_norms
         self.entity = EntityTable(torch.randn(entities, dim, generator=generator) / dim**0.5)
         self.relation = nn.Parameter(torch.randn(relations, width, generator=generator) / width**0.5)
         self.projection = nn.Parameter(torch.eye(dim, width).repeat(relations, 1, 1))
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
-        if unit_norms:
-            self.constrain()
+        self.constrain()
 
     @torch.no_grad()
     def constrain(self, entities: Tensor | None = None) -> None:
-        """||e||, ||r|| <= 1, and no singular value of M above 1, so that ||e M|| <= 1 for every relation."""
-        at_most_unit(self.relation)
+        self.relation.copy_(shortened(self.relation))
         divide_rows(self.entity, entities, norms(self.entity(entities)).clamp(min=1.0))
-        largest = torch.linalg.matrix_norm(self.projection, ord=2, keepdim=True)
-        self.projection.div_(largest.clamp(min=1.0))
 
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        h, t = (project(self.entity(x), self.projection, relations) for x in (heads, tails))  # (batch, relation_dim)
+        h, t = (self._project(self.entity(x), relations) for x in (heads, tails))  # (batch, relation_dim)
         return -(h + F.embedding(relations, self.relation) - t).square().sum(-1)  # (batch,)
 
     def queries(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
@@ -69,13 +67,19 @@ class TransR(ProductScorer):
 
     def keys(self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None) -> Tensor:
         assert relations is not None  # keys_by_relation
-        return with_squared_norms(project(self.entity(entities), self.projection, relations))
+        return with_squared_norms(self._project(self.entity(entities), relations))  # (candidates, relation_dim + 1)
 
     def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
         return -self._goal(side, given, relations).square().sum(-1)  # (batch,)
 
+    def n3_norm(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        return super().n3_norm(heads, relations, tails) + F.embedding(relations, self.relation).abs().pow(3).sum()
+
     def _goal(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
         """Where the projected answer should be: h M + r, or t M - r.  # (batch, relation_dim)"""
-        x = project(self.entity_dropout(self.entity(given)), self.projection, relations)
+        x = self._project(self.entity_dropout(self.entity(given)), relations)
         r = F.embedding(relations, self.relation)
         return x + r if side == "tail" else x - r
+
+    def _project(self, e: Tensor, relations: Tensor) -> Tensor:
+        return shortened(project(e, self.projection, relations))  # (batch, relation_dim)
