@@ -15,6 +15,7 @@ import torch
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
 from relwalk.graph.vocabulary import Vocabulary
+from relwalk.models import MODELS
 
 # One of several processes (pytest-xdist) has one core to itself, one alone has two.
 torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)
@@ -23,6 +24,8 @@ torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)
 TRAIN = [(0, 0, 1), (0, 0, 2), (1, 0, 2), (2, 1, 3), (3, 1, 0)]
 VALID = [(1, 0, 3)]
 TEST = [(0, 0, 3), (2, 1, 4)]
+
+WITH_RELATIONS = [name for name in MODELS if name != "unstructured"]  # those that can have reciprocal ones
 
 
 def make_graph(train: list, valid: list = (), test: list = (), *, entities: int = 5, relations: int = 2) -> Graph:

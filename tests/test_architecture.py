@@ -36,7 +36,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "models": under(
         "models",
-        "base complex distmult keys orthogonal reciprocal relation_matmul relwalk rescal size tables transe",
+        "base complex distances distmult keys norms orthogonal reciprocal relation_matmul relwalk rescal size "
+        "structured tables transd transe transr unstructured",
     ),
     "settings": under(
         "training",

@@ -18,7 +18,7 @@ from relwalk.devices import find_device
 from relwalk.errors import RelWalkError, choose
 from relwalk.models import MODELS, build_model
 from relwalk.models.size import most_numbers
-from tests.conftest import TEST, TRAIN, VALID, make_graph
+from tests.conftest import TEST, TRAIN, VALID, WITH_RELATIONS, make_graph
 
 GRAPH = make_graph(TRAIN, VALID, TEST)
 
@@ -116,8 +116,9 @@ def test_a_device_is_checked_before_a_run_is_read(tmp_path: Path) -> None:
         relwalk.resume(tmp_path / "nowhere", device="foo")
 
 
-@pytest.mark.parametrize("reciprocal", [False, True])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("name", "reciprocal"), [*((name, False) for name in MODELS), *((name, True) for name in WITH_RELATIONS)]
+)
 def test_no_model_is_larger_than_the_quick_estimate_says(name: str, reciprocal: bool) -> None:
     options: dict[str, Any] = {"reciprocal": reciprocal} | ({"orthogonality": "soft"} if name == "relwalk" else {})
     model = build_model(name, 7, 3, 4, seed=0, options=options)

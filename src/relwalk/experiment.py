@@ -126,7 +126,7 @@ def _plan(
     training, own = sort_out({**config.given, **keywords}, kind)
     options = {**fitting_options(kind, {**chosen.options, **config.options}), **own}
     check_options(model, options)
-    settings = resolve_settings({**chosen.training, **config.training}, training, kind, graph, device)
+    settings = resolve_settings({**chosen.training, **config.training}, training, kind, options, graph, device)
     _refuse_conflicts(settings, options)
     dim = dim if dim is not None else config.dim
     size = check_whole("dim", dim, most=DIM) if dim is not None else chosen.dim

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from relwalk.errors import RefusedOverwrite, choose
 from relwalk.files import write_atomically
-from relwalk.models import Reciprocal
+from relwalk.models import Reciprocal, Scorer
+from relwalk.models.tables import EntityTable
 from relwalk.runs.folder import writing_into
 from relwalk.runs.run import Run
 
@@ -38,7 +39,7 @@ def export(run: Run, out: Path | str, format: str, *, force: bool = False) -> li
 def weights(run: Run) -> Arrays:
     """Every weight of the model by name; `entity` is (entities, dim). RelWalk's R1 and R2 are always both there, and
     the weights of reciprocal relations as `<name>_inverse`."""
-    model = run.model.base if isinstance(run.model, Reciprocal) else run.model
+    model = _without_inverses(run)
     state = model.state_dict().items()
     arrays = {name.removesuffix(".weight"): tensor.detach().cpu().numpy() for name, tensor in state}
     for name in ("R1", "R2"):
@@ -48,8 +49,18 @@ def weights(run: Run) -> Arrays:
     if model is run.model:
         return arrays
     count = len(run.graph.relations)
-    inverse = {f"{name}_inverse": array[count:] for name, array in arrays.items() if name != "entity"}
-    return {name: array if name == "entity" else array[:count] for name, array in arrays.items()} | inverse
+    tables = entity_weights(run)
+    inverse = {f"{name}_inverse": array[count:] for name, array in arrays.items() if name not in tables}
+    return {name: array if name in tables else array[:count] for name, array in arrays.items()} | inverse
+
+
+def entity_weights(run: Run) -> set[str]:
+    """The names of the weights that have a row for each entity."""
+    return {name for name, module in _without_inverses(run).named_modules() if isinstance(module, EntityTable)}
+
+
+def _without_inverses(run: Run) -> Scorer:
+    return run.model.base if isinstance(run.model, Reciprocal) else run.model
 
 
 def npz(run: Run, out: Path) -> dict[Path, bytes]:
@@ -62,14 +73,14 @@ def npz(run: Run, out: Path) -> dict[Path, bytes]:
 
 def parquet(run: Run, out: Path) -> dict[Path, bytes]:
     """A folder: entities.parquet and relations.parquet with name, label and one column per weight."""
-    arrays = weights(run)
+    arrays, tables = weights(run), entity_weights(run)
     graph = run.graph
     files = {}
     for file, vocabulary, size in (
         ("entities.parquet", graph.entities, len(graph.entities)),
         ("relations.parquet", graph.relations, len(graph.relations)),
     ):
-        own = {n: a for n, a in arrays.items() if (n == "entity") == (file == "entities.parquet") and len(a) == size}
+        own = {n: a for n, a in arrays.items() if (n in tables) == (file == "entities.parquet") and len(a) == size}
         frame = pl.DataFrame(
             {"name": vocabulary.names, "label": [vocabulary.label(i) for i in range(size)]}
             | {name: array.reshape(size, -1) for name, array in own.items()}

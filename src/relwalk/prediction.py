@@ -18,7 +18,7 @@ from relwalk.errors import RelWalkError
 from relwalk.graph.answers import KnownAnswers, Side
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Lists, Longs
-from relwalk.models.base import ProductScorer
+from relwalk.models.base import as_product
 from relwalk.runs.run import Run
 
 Doubles = NDArray[np.float64]
@@ -188,10 +188,11 @@ def _score(run: Run, ids: Longs, asked: int) -> Tensor:
         return model.score_relations(h, t).clone()
     side: Side = "tail" if asked == 2 else "head"
     given = h if asked == 2 else t
-    if not isinstance(model, ProductScorer) or model.keys_by_relation:
+    product = as_product(model)
+    if product is None or product.keys_by_relation:
         return model.score_candidates(side, given, r).clone()
-    scores = model.queries(side, given, r) @ run.keys.for_side(side).T
-    offsets = model.offsets(side, given, r)
+    scores = product.queries(side, given, r) @ run.keys.for_side(side).T
+    offsets = product.offsets(side, given, r)
     return scores if offsets is None else scores.add_(offsets.unsqueeze(1))
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from relwalk.errors import RelWalkError
 from relwalk.graph.answers import Side
 from relwalk.graph.lists import Ints, Longs
-from relwalk.models.base import ProductScorer, Scorer
+from relwalk.models.base import Scorer, as_product
 
 TILE = 1 << 18  # flags written at a time: 1 MB, which the cache of a core holds until they are added up
 HUGE = 1e38  # products whose terms stay below it cannot become infinite, nor not a number
@@ -54,7 +54,7 @@ class Scores:
 
     def __init__(self, model: Scorer, side: Side) -> None:
         self.model, self.side = model, side
-        self.product = model if isinstance(model, ProductScorer) else None
+        self.product = as_product(model)
         self.by_relation = self.product is not None and self.product.keys_by_relation
         self.device = next(model.parameters(), torch.zeros(0)).device
         self.space = torch.empty(0, device=self.device)

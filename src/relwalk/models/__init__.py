@@ -15,15 +15,23 @@ from relwalk.faults import settings_errors
 from relwalk.models.base import ProductScorer, Scorer
 from relwalk.models.complex import ComplEx
 from relwalk.models.distmult import DistMult
-from relwalk.models.reciprocal import Reciprocal
+from relwalk.models.reciprocal import Reciprocal, with_inverses
 from relwalk.models.relwalk import RelWalk
 from relwalk.models.rescal import RESCAL
 from relwalk.models.size import refuse_too_large
+from relwalk.models.structured import Structured
+from relwalk.models.transd import TransD
 from relwalk.models.transe import TransE
+from relwalk.models.transr import TransR
+from relwalk.models.unstructured import Unstructured
 
 MODELS: dict[str, type[Scorer]] = {
     "relwalk": RelWalk,
+    "unstructured": Unstructured,
+    "structured": Structured,
     "transe": TransE,
+    "transr": TransR,
+    "transd": TransD,
     "rescal": RESCAL,
     "distmult": DistMult,
     "complex": ComplEx,
@@ -36,7 +44,10 @@ OPTIONS = {  # of models, beside dim: what `help(relwalk.train)` says of them
     "lambda2": "weight of ||R2ᵀR2 - I||² (soft); 10 when None",
     "start_from": "where RelWalk's matrices start: signs, rotations or identity",
     "entity_scale": "standard deviation of the coordinates that RelWalk's entities start with",
-    "reciprocal": "ask for heads by an inverse of each relation (product models, likelihood)",
+    "distance": "of TransE: squared-l2, one matrix product for all entities, or l1",
+    "unit_norms": "keep TransE's entities at norm 1 after every step, as its paper does",
+    "relation_dim": "dimensions that TransR compares entities in, at most dim; dim when None",
+    "reciprocal": "ask for heads by an inverse of each relation (likelihood)",
 }
 
 Model = str | type[Scorer]  # by name, or a class of one's own
@@ -57,7 +68,7 @@ def model_name(model: Model) -> str:
 
 
 def model_options(kind: type[Scorer]) -> dict[str, inspect.Parameter]:
-    """The options of a model by name, with their types and defaults. Any product model can be `reciprocal`."""
+    """The options of a model by name, with their types and defaults. Any model can be `reciprocal`."""
     keywords = [p for p in inspect.signature(kind, eval_str=True).parameters.values() if p.kind is p.KEYWORD_ONLY]
     reciprocal = inspect.Parameter("reciprocal", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool)
     return {p.name: p for p in (*keywords, reciprocal) if p.name != "generator"}
@@ -86,7 +97,7 @@ def check_options(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
 def build_model(
     model: Model, entities: int, relations: int, dim: int, *, seed: int, options: Mapping[str, Any], copies: int = 1
 ) -> Scorer:
-    """A fresh model; options it does not have are refused. Any product model can be `reciprocal`.
+    """A fresh model; options it does not have are refused. Any model can be `reciprocal`.
 
     A model that does not fit into memory `copies` times is refused before it is made: training holds several.
     """
@@ -104,11 +115,11 @@ def build_model(
     made = build()
     if not reciprocal:
         return made
-    if not isinstance(made, ProductScorer):
+    if len(list(made.parameters())) == len(made.tables()):
         raise RelWalkError(
-            f"{made.title} cannot be reciprocal: it does not say its questions as vectors. Leave it out."
+            f"{made.title} has no weights of relations: inverses would do nothing. Leave reciprocal out."
         )
-    return Reciprocal(made)
+    return with_inverses(made)
 
 
 __all__ = [

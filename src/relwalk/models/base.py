@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +41,11 @@ class Scorer(nn.Module, ABC):
     def __init__(self, entities: int, relations: int, dim: int) -> None:
         super().__init__()
         self.entities, self.relations, self.dim = entities, relations, dim
+
+    @classmethod
+    def is_product_with(cls, options: Mapping[str, Any]) -> bool:
+        """Whether a model made with these options would be a product (`as_product`)."""
+        return False
 
     @property
     def title(self) -> str:
@@ -136,10 +142,18 @@ class ProductScorer(Scorer, ABC):
 
     A bias, a squared norm or a temperature is one more coordinate of both: RelWalk's key is [e, ||e||²] and its query
     [2 R x, 1]. Ranking and the exact softmax are then written once for all.
+
+    An option may make of such a model one that is no product (the L1 distance of TransE): it then says so by
+    `is_product` and `is_product_with`, and has a `score_candidates` of its own for that case.
     """
 
+    is_product: bool = True  # False when an option made it something else: `queries` and `keys` mean nothing then
     keys_by_side: bool = False  # heads and tails have keys of their own
     keys_by_relation: bool = False  # so has every relation: products are then made one relation at a time
+
+    @classmethod
+    def is_product_with(cls, options: Mapping[str, Any]) -> bool:
+        return True
 
     @abstractmethod
     def queries(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
@@ -173,3 +187,8 @@ class ProductScorer(Scorer, ABC):
             scores = groups.unsort(torch.cat(parts)) if parts else queries.new_empty(0, 0)
         offsets = self.offsets(side, given, relations)
         return scores if offsets is None else scores + offsets.unsqueeze(1)
+
+
+def as_product(model: Scorer) -> ProductScorer | None:
+    """The model, if its scores are products of queries and keys; None if they have to be asked for."""
+    return model if isinstance(model, ProductScorer) and model.is_product else None

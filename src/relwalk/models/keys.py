@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from relwalk.graph.answers import Side
-from relwalk.models.base import ProductScorer, Scorer
+from relwalk.models.base import Scorer, as_product
 
 
 class KeyCache:
@@ -19,9 +19,10 @@ class KeyCache:
     @torch.no_grad()
     def for_side(self, side: Side) -> Tensor:
         """(entities, width); not for a model whose keys depend on the relation."""
-        assert isinstance(self.model, ProductScorer) and not self.model.keys_by_relation
-        side = side if self.model.keys_by_side else "tail"
-        weights = [(weight.data_ptr(), weight._version) for weight in self.model.parameters()]
+        model = as_product(self.model)
+        assert model is not None and not model.keys_by_relation
+        side = side if model.keys_by_side else "tail"
+        weights = [(weight.data_ptr(), weight._version) for weight in model.parameters()]
         if side not in self._made or self._made[side][0] != weights:
-            self._made[side] = weights, self.model.keys(side)
+            self._made[side] = weights, model.keys(side)
         return self._made[side][1]

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from relwalk.graph.answers import Side
-from relwalk.models.base import ProductScorer
+from relwalk.models.base import ProductScorer, Scorer, as_product
 
 
-class Reciprocal(ProductScorer):
+class Reciprocal(Scorer):
     """A second set of relations, R⁻¹ beside R (Lacroix, Usunier, Obozinski: ICML 2018; Kazemi, Poole: NeurIPS 2018).
 
     (h, R, ?) is asked of R, and (?, R, t) of R⁻¹ as (t, R⁻¹, ?), each with weights of its own, which nothing ties to
@@ -18,10 +18,9 @@ class Reciprocal(ProductScorer):
         s = (f(h, R, t) + f(t, R⁻¹, h)) / 2
     """
 
-    def __init__(self, base: ProductScorer) -> None:
+    def __init__(self, base: Scorer) -> None:
         super().__init__(base.entities, base.relations // 2, base.dim)
-        self.base, self.scale, self.lr = base, base.scale, base.lr
-        self.keys_by_relation, self.constrained = base.keys_by_relation, base.constrained
+        self.base, self.scale, self.lr, self.constrained = base, base.scale, base.lr, base.constrained
 
     @property
     def title(self) -> str:
@@ -31,14 +30,10 @@ class Reciprocal(ProductScorer):
         there = self.base.score(heads, relations, tails)
         return (there + self.base.score(tails, relations + self.relations, heads)) / 2  # (batch,)
 
-    def queries(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
-        return self.base.queries("tail", given, self._asked(side, relations))
-
-    def keys(self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None) -> Tensor:
-        return self.base.keys("tail", entities, None if relations is None else self._asked(side, relations))
-
-    def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor | None:
-        return self.base.offsets("tail", given, self._asked(side, relations))
+    def score_candidates(
+        self, side: Side, given: Tensor, relations: Tensor, candidates: Tensor | None = None
+    ) -> Tensor:
+        return self.base.score_candidates("tail", given, self._asked(side, relations), candidates)
 
     def _asked(self, side: Side, relations: Tensor) -> Tensor:
         return relations if side == "tail" else relations + self.relations
@@ -59,3 +54,28 @@ class Reciprocal(ProductScorer):
 
     def orthogonal(self) -> list[nn.Parameter]:
         return self.base.orthogonal()
+
+
+class ReciprocalProduct(Reciprocal, ProductScorer):
+    """The same of a model whose scores are products."""
+
+    base: ProductScorer
+
+    def __init__(self, base: ProductScorer) -> None:
+        super().__init__(base)
+        self.keys_by_relation = base.keys_by_relation
+
+    def queries(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
+        return self.base.queries("tail", given, self._asked(side, relations))
+
+    def keys(self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None) -> Tensor:
+        return self.base.keys("tail", entities, None if relations is None else self._asked(side, relations))
+
+    def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor | None:
+        return self.base.offsets("tail", given, self._asked(side, relations))
+
+
+def with_inverses(base: Scorer) -> Reciprocal:
+    """The model with reciprocal relations; the second half of its relations become the inverses of the first."""
+    product = as_product(base)
+    return Reciprocal(base) if product is None else ReciprocalProduct(product)

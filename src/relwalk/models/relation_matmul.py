@@ -149,18 +149,20 @@ def _grouping(relations: Tensor, matrices: Tensor) -> One | Gathered | Groups:
     """The cheapest way to multiply: small blocks of many relations are copied, few or large matrices are not."""
     if relations.dim() == 0:
         return One(int(relations))
-    copied = len(relations) * matrices.shape[-1] ** 2
+    copied = len(relations) * matrices.shape[-2] * matrices.shape[-1]
     return Gathered(relations) if copied < CALL * min(len(relations), len(matrices)) else Groups(relations)
 
 
 def project(rows: Tensor, matrices: Tensor, relations: Tensor, *, transposed: bool = False) -> Tensor:
     """Row i times the matrix of its relation, `rows[i] @ matrices[relations[i]]`, or its transpose.  # (batch, dim)
 
-    `matrices` are (relations, dim, dim), or (relations, blocks, width, width) for a block diagonal: each of the blocks
-    of a row, dim = blocks x width, is multiplied with its own. One relation for all rows is a scalar.
+    `matrices` are (relations, dim, dim), or (relations, dim, other) to lead elsewhere, or (relations, blocks, width,
+    width) for a block diagonal: each of the blocks of a row, dim = blocks x width, is multiplied with its own. One
+    relation for all rows is a scalar.
     """
     factors = (_collected.get() or {}).get(id(matrices))
-    shape, blocks = rows.shape, matrices.shape[1] if matrices.dim() == 4 else 1
+    blocks = matrices.shape[1] if matrices.dim() == 4 else 1
+    shape = (len(rows), blocks * matrices.shape[-2 if transposed else -1])
     if matrices.dim() == 4:
         relations = relations.expand(len(rows)) if relations.dim() == 0 else relations
         relations = (relations.unsqueeze(1) * blocks + torch.arange(blocks, device=relations.device)).flatten()

@@ -2,36 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Literal
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from relwalk.errors import UnknownChoice
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer
+from relwalk.models.distances import l1_distances
+from relwalk.models.norms import make_unit
 from relwalk.models.tables import Dropout, EntityTable, with_constant, with_squared_norms
+
+Distance = Literal["squared-l2", "l1"]
 
 
 class TransE(ProductScorer):
-    """TransE (Bordes, Usunier, García-Durán, Weston, Yakhnenko: NIPS 2013), with the squared L2 distance.
+    """TransE (Bordes, Usunier, García-Durán, Weston, Yakhnenko: NIPS 2013).
 
     Adding the relation to the head should lead to the tail. Squared, the distance to all entities is one product:
 
         s = -||h + r - t||² = [2 (h + r), -1] · [t, ||t||²] - ||h + r||²
+
+    `distance`: the paper has this one and "l1", s = -||h + r - t||_1, which is no product and slower by far.
+    `unit_norms`: in the paper entities have norm 1 after every step, so that a margin cannot be won by long vectors; a
+    likelihood needs no such rule, and the freedom serves it.
     """
 
     paper = "Bordes, Usunier, García-Durán, Weston, Yakhnenko: NIPS 2013"
     formula = "-||h + r - t||²"
     expresses = ("antisymmetry", "inversion", "composition")
 
-    def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
+    def __init__(
+        self,
+        entities: int,
+        relations: int,
+        dim: int,
+        *,
+        generator: torch.Generator,
+        distance: Distance = "squared-l2",
+        unit_norms: bool = False,
+    ) -> None:
         super().__init__(entities, relations, dim)
+        if distance not in ("squared-l2", "l1"):
+            raise UnknownChoice("distance", distance, ("squared-l2", "l1"))
+        self.is_product, self.constrained = distance == "squared-l2", unit_norms
         self.entity = EntityTable(torch.randn(entities, dim, generator=generator) / dim**0.5)
         self.relation = nn.Parameter(torch.randn(relations, dim, generator=generator) / dim**0.5)
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
+        if unit_norms:
+            self.constrain()
+
+    @classmethod
+    def is_product_with(cls, options: Mapping[str, Any]) -> bool:
+        return options.get("distance") != "l1"
+
+    @torch.no_grad()
+    def constrain(self, entities: Tensor | None = None) -> None:
+        make_unit(self.entity, entities)
 
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        moved = self.entity(heads) + F.embedding(relations, self.relation)  # (batch, dim)
-        return -(moved - self.entity(tails)).square().sum(-1)  # (batch,)
+        apart = self.entity(heads) + F.embedding(relations, self.relation) - self.entity(tails)  # (batch, dim)
+        return -(apart.square() if self.is_product else apart.abs()).sum(-1)  # (batch,)
+
+    def score_candidates(
+        self, side: Side, given: Tensor, relations: Tensor, candidates: Tensor | None = None
+    ) -> Tensor:
+        if self.is_product:
+            return super().score_candidates(side, given, relations, candidates)
+        goals = self.query_dropout(self._goal(side, given, relations))  # (batch, dim)
+        return -l1_distances(goals, self.entity(candidates))  # (batch, candidates)
 
     def queries(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
         return with_constant(2 * self.query_dropout(self._goal(side, given, relations)), -1.0)  # (batch, dim + 1)

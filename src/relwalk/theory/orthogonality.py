@@ -57,7 +57,7 @@ def matrices_of(model: Scorer) -> Matrices | Absent:
     M = getattr(model, "M", None)
     if isinstance(M, Tensor) and M.shape == (model.relations, model.dim, model.dim):
         return Matrices(M.detach().cpu())
-    return Absent(f"{model.title} has no relation matrices. RelWalk and RESCAL have.")
+    return Absent(f"{model.title} has no relation matrices M between head and tail. RelWalk and RESCAL have.")
 
 
 @dataclass(frozen=True)

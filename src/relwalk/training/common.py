@@ -6,6 +6,7 @@ the name in a --config file and the value in run.json. `panel` is where the help
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import torch
@@ -50,8 +51,8 @@ class Named(Settings):
 class ObjectiveSettings(Named):
     """What an objective can be told."""
 
-    def resolved(self, model: type[Scorer], entities: int, device: torch.device) -> Self:
-        """The same with all decided that is left to the graph's size or to the machine."""
+    def resolved(self, model: type[Scorer], options: Mapping[str, Any], entities: int, device: torch.device) -> Self:
+        """The same with all decided that is left to the model, the graph's size or the machine."""
         return self
 
 

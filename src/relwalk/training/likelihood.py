@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple, Self
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from relwalk.graph.answers import Side
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Lists
 from relwalk.memory import FLOAT
-from relwalk.models.base import ProductScorer, Scorer
+from relwalk.models.base import ProductScorer, Scorer, as_product
 from relwalk.models.relation_matmul import Groups
 from relwalk.training.candidates import Draws, choose_candidates
 from relwalk.training.common import CommonSettings, ObjectiveSettings, setting
@@ -64,9 +64,9 @@ class LikelihoodSettings(ObjectiveSettings):
     )
     precision: Precision = setting("auto", "number type of the products", panel="Objective")
 
-    def resolved(self, model: type[Scorer], entities: int, device: torch.device) -> Self:
+    def resolved(self, model: type[Scorer], options: Mapping[str, Any], entities: int, device: torch.device) -> Self:
         """How many entities are drawn, and the number type. Only products have one to choose."""
-        product = issubclass(model, ProductScorer)
+        product = model.is_product_with(options)
         if self.precision == "bfloat16" and not product:
             raise RelWalkError(
                 f"precision bfloat16 means nothing to {model.__name__}, whose scores are no product. Leave it out."
@@ -172,9 +172,10 @@ class Likelihood:
         if self.own.relation_weight:
             total = total + self._relations(model, heads, relations, tails, generator)
         candidates, batch = self._candidates(batch, generator)
-        if not isinstance(model, ProductScorer):
+        product = as_product(model)
+        if product is None:
             return total + sum(self._by_autograd(model, questions, candidates) for questions in batch)
-        for queries, keys, targets in products(model, batch, candidates):
+        for queries, keys, targets in products(product, batch, candidates):
             total = total + softmax_loss(
                 model.scale * queries,
                 keys,

@@ -118,14 +118,18 @@ def make_settings(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> Trai
 
 
 def resolve_settings(
-    defaults: Mapping[str, Any], given: Mapping[str, Any], model: type[Scorer], graph: Graph, device: torch.device
+    defaults: Mapping[str, Any],
+    given: Mapping[str, Any],
+    model: type[Scorer],
+    options: Mapping[str, Any],
+    graph: Graph,
+    device: torch.device,
 ) -> TrainingSettings:
     """All of a training decided, here and once, from a recipe or an earlier run and what was said: the record holds it,
     and a resumed run does not decide anew."""
     settings = make_settings({"threads": torch.get_num_threads(), **defaults}, given)
-    settings = settings.model_copy(
-        update={"objective": settings.objective.resolved(model, len(graph.entities), device)}
-    )
+    objective = settings.objective.resolved(model, options, len(graph.entities), device)
+    settings = settings.model_copy(update={"objective": objective})
     if "lr" in {**defaults, **given}:
         return settings
     return settings.model_copy(update={"lr": usual_rate(model.lr, settings, settings.objective)})
