@@ -15,7 +15,7 @@ ifneq ($(wildcard ../shared/datasets),)
 export RELWALK_DATA ?= $(abspath ../shared/datasets)
 endif
 
-.PHONY: demo test test-newest check campaign bench clean
+.PHONY: demo test test-newest check campaign bench bench-models clean
 .DEFAULT_GOAL := demo
 
 $(READY): pyproject.toml constraints.txt
@@ -54,6 +54,10 @@ $(BENCH_READY): pyproject.toml constraints.txt bench/requirements.txt
 
 bench: $(BENCH_READY)
 	$(BENCH_VENV)/bin/python bench/run.py $(if $(filter quick,$(BENCH)),--quick)
+
+# Every system that PyKEEN has too: the same scores from the same weights, a training step and a ranking of both.
+bench-models: $(BENCH_READY)
+	$(BENCH_VENV)/bin/python bench/models.py
 
 clean:
 	rm -rf $(VENV) $(NEWEST_VENV) $(BENCH_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
