@@ -36,7 +36,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "models": under(
         "models",
-        "base complex distmult keys orthogonal reciprocal relation_matmul relwalk rescal size tables transe",
+        "base complex cp distances distmult keys orthogonal ote reciprocal relation_matmul relwalk rescal rotate size "
+        "tables transe",
     ),
     "settings": under(
         "training",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from relwalk.errors import RefusedOverwrite, choose
 from relwalk.files import write_atomically
 from relwalk.models import Reciprocal
+from relwalk.models.tables import EntityTable
 from relwalk.runs.folder import writing_into
 from relwalk.runs.run import Run
 
@@ -36,11 +37,13 @@ def export(run: Run, out: Path | str, format: str, *, force: bool = False) -> li
 
 
 def weights(run: Run) -> Arrays:
-    """Every weight of the model by name; `entity` is (entities, dim). RelWalk's R1 and R2 are always both there, and
+    """Every weight of the model by name; `entity` is (entities, dim), or what all tables of entities have, side by side
+    (CP: as head, then as tail). RelWalk's R1 and R2 are always both there, and
     the weights of reciprocal relations as `<name>_inverse`."""
     model = run.model.base if isinstance(run.model, Reciprocal) else run.model
-    state = model.state_dict().items()
-    arrays = {name.removesuffix(".weight"): tensor.detach().cpu().numpy() for name, tensor in state}
+    tables = {f"{name}.weight" for name, module in model.named_modules() if isinstance(module, EntityTable)}
+    arrays = {"entity": model.vectors().detach().cpu().numpy()}
+    arrays |= {name: tensor.detach().cpu().numpy() for name, tensor in model.state_dict().items() if name not in tables}
     for name in ("R1", "R2"):
         if hasattr(model, name):
             arrays[name] = getattr(model, name).detach().cpu().numpy()

@@ -14,10 +14,13 @@ from relwalk.errors import RelWalkError, UnknownChoice, choose
 from relwalk.faults import settings_errors
 from relwalk.models.base import ProductScorer, Scorer
 from relwalk.models.complex import ComplEx
+from relwalk.models.cp import CP
 from relwalk.models.distmult import DistMult
+from relwalk.models.ote import OTE
 from relwalk.models.reciprocal import Reciprocal
 from relwalk.models.relwalk import RelWalk
 from relwalk.models.rescal import RESCAL
+from relwalk.models.rotate import RotatE
 from relwalk.models.size import refuse_too_large
 from relwalk.models.transe import TransE
 
@@ -27,6 +30,9 @@ MODELS: dict[str, type[Scorer]] = {
     "rescal": RESCAL,
     "distmult": DistMult,
     "complex": ComplEx,
+    "cp": CP,
+    "rotate": RotatE,
+    "ote": OTE,
 }
 
 
@@ -36,6 +42,7 @@ OPTIONS = {  # of models, beside dim: what `help(relwalk.train)` says of them
     "lambda2": "weight of ||R2ᵀR2 - I||² (soft); 10 when None",
     "start_from": "where RelWalk's matrices start: signs, rotations or identity",
     "entity_scale": "standard deviation of the coordinates that RelWalk's entities start with",
+    "block_size": "coordinates that OTE turns together; divides dim",
     "reciprocal": "ask for heads by an inverse of each relation (product models, likelihood)",
 }
 

@@ -27,5 +27,5 @@ def refuse_too_large(
 
 
 def most_numbers(entities: int, relations: int, dim: int) -> int:
-    """No model has more: a vector for each entity, two matrices and two vectors for each relation."""
-    return entities * dim + relations * (2 * dim * dim + 2 * dim)
+    """No model has more: two vectors for each entity, two matrices and two vectors for each relation."""
+    return 2 * entities * dim + relations * (2 * dim * dim + 2 * dim)
