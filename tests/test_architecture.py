@@ -36,8 +36,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "models": under(
         "models",
-        "base complex distances distmult keys norms orthogonal reciprocal relation_matmul relwalk rescal size "
-        "structured tables transd transe transr unstructured",
+        "base complex cp distances distmult keys norms orthogonal ote reciprocal relation_matmul relwalk rescal rotate "
+        "size structured tables transd transe transr unstructured",
     ),
     "settings": under(
         "training",

@@ -51,6 +51,7 @@ from relwalk.training.likelihood import LikelihoodSettings
 from relwalk.training.objectives import OBJECTIVES
 from relwalk.training.optimizers import copies_held
 from relwalk.training.prepare import check_dropout
+from relwalk.training.regularizers import check_regularizers
 from relwalk.training.settings import TrainingSettings, make_settings, resolve_settings
 from relwalk.training.stopping import StopRequest, stop_on
 from relwalk.training.trainer import Observer, Task, Trainer
@@ -93,6 +94,7 @@ def train(
     # Before anything is written: a wrong option must leave no folder.
     fresh = fresh_model(record, graph, copies=copies_held(record.training), model=kind)
     check_dropout(fresh, record.training)
+    check_regularizers(fresh, record.training)
     if out is None:
         return _Training(record, graph, fresh, place, observer, progress, stop).run()
     path, first = Path(out), record

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import torch
 from numpy.typing import NDArray
 
 from relwalk.errors import RefusedOverwrite, choose
@@ -37,8 +38,8 @@ def export(run: Run, out: Path | str, format: str, *, force: bool = False) -> li
 
 
 def weights(run: Run) -> Arrays:
-    """Every weight of the model by name; `entity` is (entities, dim). RelWalk's R1 and R2 are always both there, and
-    the weights of reciprocal relations as `<name>_inverse`."""
+    """Every weight of the model by name, the tables of entities (entities, dim) among them. RelWalk's R1 and R2 are
+    always both there, and the weights of reciprocal relations as `<name>_inverse`."""
     model = _without_inverses(run)
     state = model.state_dict().items()
     arrays = {name.removesuffix(".weight"): tensor.detach().cpu().numpy() for name, tensor in state}
@@ -61,6 +62,13 @@ def entity_weights(run: Run) -> set[str]:
 
 def _without_inverses(run: Run) -> Scorer:
     return run.model.base if isinstance(run.model, Reciprocal) else run.model
+
+
+def _vectors(run: Run) -> NDArray[np.float32]:
+    """One vector for each entity: its rows in all tables, side by side (CP: as head, then as tail)."""
+    with torch.no_grad():
+        vectors: NDArray[np.float32] = run.model.vectors().cpu().numpy()
+    return vectors
 
 
 def npz(run: Run, out: Path) -> dict[Path, bytes]:
@@ -93,7 +101,7 @@ def parquet(run: Run, out: Path) -> dict[Path, bytes]:
 
 def word2vec(run: Run, out: Path) -> dict[Path, bytes]:
     """The text format of word2vec: a line of counts, then a name and its vector; blanks in a name become _."""
-    vectors = weights(run)["entity"]
+    vectors = _vectors(run)
     lines = [f"{len(vectors)} {vectors.shape[1]}"]
     lines += [
         f"{'_'.join(name.split())} {_numbers(row, ' ')}" for name, row in zip(run.graph.entities, vectors, strict=True)
@@ -103,7 +111,7 @@ def word2vec(run: Run, out: Path) -> dict[Path, bytes]:
 
 def projector(run: Run, out: Path) -> dict[Path, bytes]:
     """A folder for the TensorBoard embedding projector: vectors.tsv and metadata.tsv."""
-    vectors = weights(run)["entity"]
+    vectors = _vectors(run)
     labels = [" ".join(run.graph.entities.label(i).split()) for i in range(len(vectors))]
     return {
         out / "vectors.tsv": ("\n".join(_numbers(row, "\t") for row in vectors) + "\n").encode(),

@@ -48,7 +48,7 @@ def set_weights(model: Scorer, **values: list) -> None:
 
 
 def one(model: Scorer, h: int = 0, r: int = 0, t: int = 1) -> float:
-    return float(model.score(*(torch.tensor([i]) for i in (h, r, t))))
+    return float(model.score(*(torch.tensor([i]) for i in (h, r, t))).detach())
 
 
 def test_scores_by_hand() -> None:

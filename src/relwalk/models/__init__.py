@@ -14,10 +14,13 @@ from relwalk.errors import RelWalkError, UnknownChoice, choose
 from relwalk.faults import settings_errors
 from relwalk.models.base import ProductScorer, Scorer
 from relwalk.models.complex import ComplEx
+from relwalk.models.cp import CP
 from relwalk.models.distmult import DistMult
+from relwalk.models.ote import OTE
 from relwalk.models.reciprocal import Reciprocal, with_inverses
 from relwalk.models.relwalk import RelWalk
 from relwalk.models.rescal import RESCAL
+from relwalk.models.rotate import RotatE
 from relwalk.models.size import refuse_too_large
 from relwalk.models.structured import Structured
 from relwalk.models.transd import TransD
@@ -35,6 +38,9 @@ MODELS: dict[str, type[Scorer]] = {
     "rescal": RESCAL,
     "distmult": DistMult,
     "complex": ComplEx,
+    "cp": CP,
+    "rotate": RotatE,
+    "ote": OTE,
 }
 
 
@@ -47,6 +53,7 @@ OPTIONS = {  # of models, beside dim: what `help(relwalk.train)` says of them
     "distance": "of TransE: squared-l2, one matrix product for all entities, or l1",
     "unit_norms": "keep TransE's entities at norm 1 after every step, as its paper does",
     "relation_dim": "dimensions that TransR compares entities in, at most dim; dim when None",
+    "block_size": "coordinates that OTE turns together; divides dim",
     "reciprocal": "ask for heads by an inverse of each relation (likelihood)",
 }
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from relwalk.errors import RelWalkError
 from relwalk.graph.answers import Side
 from relwalk.models.relation_matmul import Groups
 from relwalk.models.tables import Dropout, EntityTable, squared_norms
@@ -118,6 +119,12 @@ class Scorer(nn.Module, ABC):
     def n3_norm(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         """Σ |x|³ over the coordinates of heads and tails, and of relations that are vectors: the nuclear 3-norm."""
         return self.vectors(heads).abs().pow(3).sum() + self.vectors(tails).abs().pow(3).sum()
+
+    def dura(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        """Σ ||h||² + ||t||² + ||Mᵀh||² + ||M t||², for models whose score is hᵀM t; the others refuse."""
+        raise RelWalkError(
+            f"dura means nothing to {self.title}: its score is no bilinear form hᵀM t. Say --l2 or --n3 instead."
+        )
 
     def penalty(self, relations: Tensor) -> Tensor:
         """What the model adds to the loss of a step that touched these (distinct) relations."""

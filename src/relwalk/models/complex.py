@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from relwalk.errors import RelWalkError
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer
-from relwalk.models.tables import Dropout, EntityTable
+from relwalk.models.tables import Dropout, EntityTable, moduli
 
 
 class ComplEx(ProductScorer):
@@ -49,13 +49,11 @@ class ComplEx(ProductScorer):
 
     def n3_norm(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         parts = (self.entity(heads), self._r(relations), self.entity(tails))
-        return sum((_moduli(x).pow(3).sum() for x in parts), start=parts[0].new_zeros(()))
+        return sum((moduli(x).pow(3).sum() for x in parts), start=parts[0].new_zeros(()))
+
+    def dura(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        h, r, t = (moduli(x).square() for x in (self.entity(heads), self._r(relations), self.entity(tails)))
+        return ((h + t) * (1 + r)).sum()
 
     def _r(self, relations: Tensor) -> Tensor:
         return F.embedding(relations, self.relation)  # (batch, dim)
-
-
-def _moduli(x: Tensor) -> Tensor:
-    """|a + ib| of each coordinate; the little under the root keeps its slope finite at zero."""
-    a, b = x.chunk(2, -1)
-    return (a.square() + b.square() + 1e-12).sqrt()  # (batch, dim / 2)

@@ -41,3 +41,7 @@ class DistMult(ProductScorer):
 
     def n3_norm(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         return super().n3_norm(heads, relations, tails) + F.embedding(relations, self.relation).abs().pow(3).sum()
+
+    def dura(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        h, r, t = (x.square() for x in (self.entity(heads), F.embedding(relations, self.relation), self.entity(tails)))
+        return ((h + t) * (1 + r)).sum()

@@ -46,6 +46,10 @@ class Reciprocal(Scorer):
         there = self.base.n3_norm(heads, relations, tails)
         return (there + self.base.n3_norm(tails, relations + self.relations, heads)) / 2
 
+    def dura(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        there = self.base.dura(heads, relations, tails)
+        return (there + self.base.dura(tails, relations + self.relations, heads)) / 2
+
     def penalty(self, relations: Tensor) -> Tensor:
         return self.base.penalty(torch.cat([relations, relations + self.relations]))
 

@@ -123,6 +123,16 @@ class RelWalk(ProductScorer):
             h = torch.einsum("bd,rde->rbe", h, self.free_R1)  # (relations, batch, dim)
         return (h + torch.einsum("bd,rde->rbe", t, self.R2)).square().sum(-1).T  # (batch, relations)
 
+    def dura(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        """Of hᵀM t; an orthogonal M keeps lengths, so that all is 2 (||h||² + ||t||²)."""
+        norms = self.squared_norms(heads).sum() + self.squared_norms(tails).sum()
+        if self.exact:
+            return 2 * norms
+        h, t = self._turn("head", self.entity(heads), relations), self._turn("tail", self.entity(tails), relations)
+        ahead = project(h, self.R2, relations, transposed=True)  # Mᵀh = R2 R1ᵀh
+        back = project(t, self.free_R1, relations, transposed=True)  # M t = R1 R2ᵀt
+        return norms + ahead.square().sum() + back.square().sum()
+
     def penalty(self, relations: Tensor) -> Tensor:
         if self.exact:
             return super().penalty(relations)

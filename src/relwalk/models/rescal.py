@@ -39,3 +39,8 @@ class RESCAL(ProductScorer):
 
     def keys(self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None) -> Tensor:
         return self.entity(entities)  # (candidates, dim)
+
+    def dura(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        h, t = self.entity(heads), self.entity(tails)
+        ahead, back = project(h, self.M, relations), project(t, self.M, relations, transposed=True)  # Mᵀh, M t
+        return sum((x.square().sum() for x in (h, t, ahead, back)), start=h.new_zeros(()))

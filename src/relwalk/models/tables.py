@@ -99,3 +99,12 @@ def with_squared_norms(x: Tensor) -> Tensor:
 def with_constant(x: Tensor, value: float) -> Tensor:
     """[x, value]: each vector with a constant as one more coordinate.  # (..., dim + 1)"""
     return torch.cat([x, x.new_full((*x.shape[:-1], 1), value)], -1)
+
+
+def moduli(x: Tensor) -> Tensor:
+    """|a + ib| of each coordinate, real parts in the first half of a vector.  # (..., dim / 2)
+
+    The little under the root keeps its slope finite at zero.
+    """
+    a, b = x.chunk(2, -1)
+    return (a.square() + b.square() + 1e-12).sqrt()

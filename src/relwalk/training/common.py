@@ -69,6 +69,13 @@ class CommonSettings(Settings):
     n3: float = setting(
         0.0, "weight of Σ|h|³ + Σ|t|³ (and |r|³), divided by d^1.5 for RelWalk", panel="Objective", ge=0
     )
+    dura: float = setting(
+        0.0,
+        "weight of ||h||² + ||t||² + ||Mᵀh||² + ||M t||², M the relation's form (bilinear models), divided by d for "
+        "RelWalk",
+        panel="Objective",
+        ge=0,
+    )
     entity_dropout: float = setting(
         0.0, "share of the given entity's coordinates that is dropped", panel="Model", ge=0, lt=1
     )

@@ -48,7 +48,11 @@ class MarginSettings(SamplingSettings):
     """By how much a true triple should be ahead: a margin, or η, how many times likelier it should be."""
 
     margin: float | None = setting(
-        None, "how far ahead, in units of the score", panel="Objective", gt=0, le=LARGEST_MARGIN
+        None,
+        "how far ahead, in units of the score; of logistic (0) and self-adversarial (9), the γ of γ + s",
+        panel="Objective",
+        gt=0,
+        le=LARGEST_MARGIN,
     )
     eta: float | None = setting(
         None,

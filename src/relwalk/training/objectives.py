@@ -7,10 +7,12 @@ turns a score into a log-probability (1/2d for RelWalk); a margin is in units of
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from relwalk.training.common import setting
 from relwalk.training.likelihood import Likelihood
-from relwalk.training.negative_sampling import Hinge, NegativeSampling
+from relwalk.training.negative_sampling import LARGEST_MARGIN, Hinge, NegativeSampling, SamplingSettings
 
 
 class Margin(Hinge):
@@ -49,10 +51,56 @@ class Softmax(NegativeSampling):
         return torch.logsumexp(logits, 1) - logits[:, 0]
 
 
+class LogisticSettings(SamplingSettings):
+    """Where true is parted from false."""
+
+    margin: float = setting(0.0, "γ, in units of the score", panel="Objective", ge=0, le=LARGEST_MARGIN)
+
+
+class Logistic(NegativeSampling):
+    """-log σ(γ + s) - mean_k log σ(-γ - s_k): each triple told true or false, all negatives weighing as one.
+
+    γ, the margin, is for scores that are never positive, as distances are; a product needs none. s is measured in
+    log-probabilities, `scale * s`.
+    """
+
+    Settings: type[LogisticSettings] = LogisticSettings
+
+    def against(self, positive: Tensor, negative: Tensor, scale: float) -> Tensor:
+        assert isinstance(self.own, LogisticSettings)
+        true, false = (scale * (self.own.margin + scores) for scores in (positive, negative))
+        return F.softplus(-true) + (self.weights(false.detach()) * F.softplus(false)).sum(1)
+
+    def weights(self, negative: Tensor) -> Tensor:
+        """How much each negative counts; a row sums to one.  # (batch, count)"""
+        return torch.full_like(negative, 1 / negative.shape[1])
+
+
+class SelfAdversarialSettings(LogisticSettings):
+    """Where true is parted from false, and how much the hardest negatives count."""
+
+    margin: float = setting(9.0, "γ, in units of the score", panel="Objective", ge=0, le=LARGEST_MARGIN)
+    temperature: float = setting(
+        1.0, "α: how much more a negative counts that scores high; 0: all the same", panel="Objective", ge=0, le=1e6
+    )
+
+
+class SelfAdversarial(Logistic):
+    """-log σ(γ + s) - Σ_k p_k log σ(-γ - s_k), p = softmax(α s) without gradient (Sun, Deng, Nie, Tang: ICLR 2019)."""
+
+    Settings = SelfAdversarialSettings
+
+    def weights(self, negative: Tensor) -> Tensor:
+        assert isinstance(self.own, SelfAdversarialSettings)
+        return torch.softmax(self.own.temperature * negative, 1)
+
+
 OBJECTIVES: dict[str, type[Likelihood] | type[NegativeSampling]] = {
     "likelihood": Likelihood,
     "margin": Margin,
     "hardest": Hardest,
     "mean": Mean,
     "softmax": Softmax,
+    "logistic": Logistic,
+    "self-adversarial": SelfAdversarial,
 }

@@ -1,4 +1,4 @@
-"""What keeps the vectors small: frequency-weighted L2 and the N3 norm."""
+"""What keeps the vectors small: frequency-weighted L2, the N3 norm and DURA."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from relwalk.training.common import CommonSettings
 def regularization(
     model: Scorer, settings: CommonSettings, heads: Tensor, relations: Tensor, tails: Tensor, *, few: bool
 ) -> Tensor:
-    """l2 (||h||² + ||t||²) + n3 (Σ|h|³ + Σ|t|³ + ...) summed over the triples of a step.
+    """l2 (||h||² + ||t||²) + n3 (Σ|h|³ + Σ|r|³ + Σ|t|³) + dura (||h||² + ||t||² + ||Mᵀh||² + ||M t||²), summed over
+    the triples of a step.
 
-    Every triple counts, so frequent entities are held more firmly. For orthogonal relations the L2 term is what DURA
-    (Zhang et al., NeurIPS 2020) becomes. Vectors are measured in the units in which the score is a log-probability
-    (√d for RelWalk), so that one weight serves every dimension. `few` says that the step is about a few of the
-    entities, and should cost what those cost.
+    N3 is the weighted nuclear 3-norm (Lacroix, Usunier, Obozinski: ICML 2018), DURA that of Zhang, Cai, Zhang, Wang
+    (NeurIPS 2020); of orthogonal relations it is twice the L2 term. The model says what |x| and M are. Every triple
+    counts, so frequent entities are held more firmly. Vectors are measured in the units in which the score is a
+    log-probability (√d for RelWalk), so that one weight serves every dimension. `few` says that the step is about a few
+    of the entities, and should cost what those cost.
     """
     unit = 2 * model.scale
     total = torch.zeros((), device=heads.device)
@@ -25,7 +27,17 @@ def regularization(
         total = total + settings.l2 * unit * _weighted_norms(model, torch.cat([heads, tails]), few)
     if settings.n3:
         total = total + settings.n3 * unit**1.5 * model.n3_norm(heads, relations, tails)
+    if settings.dura:
+        total = total + settings.dura * unit * model.dura(heads, relations, tails)
     return total
+
+
+@torch.no_grad()
+def check_regularizers(model: Scorer, settings: CommonSettings) -> None:
+    """Refuse a regularizer that means nothing to the model: asked for one triple, the model says so itself."""
+    if settings.dura:
+        first = torch.zeros(1, dtype=torch.long, device=model.device)
+        model.dura(first, first, first)
 
 
 def _weighted_norms(model: Scorer, entities: Tensor, few: bool) -> Tensor:

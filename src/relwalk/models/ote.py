@@ -1,0 +1,99 @@
+"""OTE: a relation turns blocks of coordinates by small orthogonal matrices, and scales them."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from relwalk.checks import DIM, check_whole
+from relwalk.errors import RelWalkError
+from relwalk.graph.answers import Side
+from relwalk.models.base import Scorer
+from relwalk.models.distances import block_distances, distinct
+from relwalk.models.relation_matmul import Groups, project
+from relwalk.models.tables import Dropout, EntityTable
+
+REACH = 11.0  # the first distances of each direction are about that in any dimension
+
+
+class OTE(Scorer):
+    """OTE (Tang, Huang, Wang, He, Zhou: ACL 2020), without the context of the graph.
+
+    RotatE with blocks of `block_size` coordinates in place of complex numbers. φ(M) is the orthogonal matrix that
+    Gram-Schmidt makes of the columns of M; each relation has one for every block, and a scale exp(s) for every
+    coordinate. Head to tail and tail to head are measured both:
+
+        s = -Σ_b ||exp(s_r) φ(M_r) h - t||_b - Σ_b ||exp(-s_r) φ(M_r)ᵀ t - h||_b
+
+    The second is the inverse of the first where all scales are one, as they are at the start. Entities start normal,
+    so that each sum is about 11 then.
+    """
+
+    paper = "Tang, Huang, Wang, He, Zhou: ACL 2020"
+    formula = "-Σ_b ||exp(s) φ(M) h - t||_b - Σ_b ||exp(-s) φ(M)ᵀ t - h||_b"
+    expresses = ("symmetry", "antisymmetry", "inversion", "composition")
+
+    def __init__(
+        self, entities: int, relations: int, dim: int, *, generator: torch.Generator, block_size: int = 4
+    ) -> None:
+        super().__init__(entities, relations, dim)
+        check_whole("block_size", block_size, most=DIM)
+        if dim % block_size:
+            raise RelWalkError(f"OTE cuts dim into blocks of one size; found dim {dim} and block_size {block_size}")
+        blocks = dim // block_size
+        spread = REACH / (blocks * (2 * block_size) ** 0.5)  # a block of a difference is √2 spread √block_size long
+        self.entity = EntityTable(spread * torch.randn(entities, dim, generator=generator))
+        self.matrix = nn.Parameter(torch.randn(relations, blocks, block_size, block_size, generator=generator))
+        self.log_scale = nn.Parameter(torch.zeros(relations, dim))
+        self.entity_dropout = Dropout()
+
+    def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        h, t = self.entity(heads), self.entity(tails)  # (batch, dim)
+        ahead, back = self._turn("tail", h, relations) - t, self._turn("head", t, relations) - h
+        lengths: Tensor = torch.linalg.vector_norm(self._blocks(torch.stack([ahead, back])), dim=-2)
+        return -lengths.sum((0, 2))  # (batch,)
+
+    def score_candidates(
+        self, side: Side, given: Tensor, relations: Tensor, candidates: Tensor | None = None
+    ) -> Tensor:
+        x = self.entity_dropout(self.entity(given))  # (batch, dim)
+        entities, place = distinct(candidates)
+        e = self.entity(entities)
+        there = block_distances(self._blocks(self._turn(side, x, relations)), self._blocks(e), place)
+        other: Side = "head" if side == "tail" else "tail"
+        if candidates is not None and place is not None:  # each row's own: turned as often as relations differ
+            pairs, own = torch.unique(relations.unsqueeze(1) * self.entities + candidates, return_inverse=True)
+            turned = self._turn(other, self.entity(pairs % self.entities), pairs // self.entities)
+            return -(there + block_distances(self._blocks(x), self._blocks(turned), own))  # (batch, candidates)
+        groups = Groups(relations)
+        parts = [there[:0]]
+        for relation, rows in zip(groups.relations, torch.split(groups.sort(x), groups.counts), strict=True):
+            one = relations.new_tensor(relation)  # its turned entities are made again backward, not kept
+            parts.append(checkpoint(self._to_turned, other, rows, e, one, use_reentrant=False))
+        return -(there + groups.unsort(torch.cat(parts)))  # (batch, candidates)
+
+    def _to_turned(self, side: Side, x: Tensor, e: Tensor, relation: Tensor) -> Tensor:
+        """From x to all entities as one relation turns them.  # (rows, entities)"""
+        return block_distances(self._blocks(x), self._blocks(self._turn(side, e, relation)))
+
+    def _turn(self, side: Side, x: Tensor, relations: Tensor) -> Tensor:
+        """Where the answer of this side should be: exp(s) φ(M) x, or exp(-s) φ(M)ᵀ x.  # (batch, dim)"""
+        used, place = torch.unique(relations, return_inverse=True)
+        matrices, log_scale = gram_schmidt(self.matrix[used]), F.embedding(relations, self.log_scale)
+        if side == "tail":
+            return log_scale.exp() * project(x, matrices, place, transposed=True)
+        return (-log_scale).exp() * project(x, matrices, place)
+
+    def _blocks(self, x: Tensor) -> Tensor:
+        """Each block of a vector as a column.  # (..., block_size, blocks)"""
+        return x.view(*x.shape[:-1], *self.matrix.shape[1:3]).mT
+
+
+def gram_schmidt(matrices: Tensor) -> Tensor:
+    """The orthogonal matrices that Gram-Schmidt makes of the columns of these.  # (..., n, n)"""
+    Q: Tensor
+    Q, R = torch.linalg.qr(matrices)
+    signs = torch.where(R.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0)  # Gram-Schmidt's R has a positive diagonal
+    return Q * signs.unsqueeze(-2)
