@@ -50,7 +50,7 @@ OPTIONS = {  # of models, beside dim: what `help(relwalk.train)` says of them
     "lambda2": "weight of ||R2ᵀR2 - I||² (soft); 10 when None",
     "start_from": "where RelWalk's matrices start: signs, rotations or identity",
     "entity_scale": "standard deviation of the coordinates that RelWalk's entities start with",
-    "distance": "of TransE: squared-l2, one matrix product for all entities, or l1",
+    "distance": "from h + r to t in TransE; squared it is one matrix product for all entities",
     "unit_norms": "keep TransE's entities at norm 1 after every step, as its paper does",
     "relation_dim": "dimensions that TransR compares entities in, at most dim; dim when None",
     "block_size": "coordinates that OTE turns together; divides dim",
