@@ -36,12 +36,13 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "models": under(
         "models",
-        "base complex distmult keys orthogonal reciprocal relation_matmul relwalk rescal size tables transe",
+        "base complex conve distmult keys ntn orthogonal reciprocal relation_matmul relwalk rescal size tables transe "
+        "tucker",
     ),
     "settings": under(
         "training",
-        "candidates common likelihood negative_sampling negatives objectives precision rates regularizers schedule "
-        "settings softmax",
+        "all_entities bce candidates common likelihood negative_sampling negatives objectives precision rates "
+        "regularizers schedule settings sigmoid softmax",
     )[1:],
     "runs": under("runs", "checkpoint folder graph_files run tensor_file"),
     "answers": ("prediction", "exports"),

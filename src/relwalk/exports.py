@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from relwalk.errors import RefusedOverwrite, choose
 from relwalk.files import write_atomically
-from relwalk.models import Reciprocal
+from relwalk.models import Reciprocal, Scorer
+from relwalk.models.tables import EntityTable
 from relwalk.runs.folder import writing_into
 from relwalk.runs.run import Run
 
@@ -38,18 +39,27 @@ def export(run: Run, out: Path | str, format: str, *, force: bool = False) -> li
 def weights(run: Run) -> Arrays:
     """Every weight of the model by name; `entity` is (entities, dim). RelWalk's R1 and R2 are always both there, and
     the weights of reciprocal relations as `<name>_inverse`."""
-    model = run.model.base if isinstance(run.model, Reciprocal) else run.model
-    state = model.state_dict().items()
-    arrays = {name.removesuffix(".weight"): tensor.detach().cpu().numpy() for name, tensor in state}
+    by_entity, by_relation, shared = _weights(run.model)
+    return by_entity | by_relation | shared
+
+
+def _weights(model: Scorer) -> tuple[Arrays, Arrays, Arrays]:
+    """The weights of entities, of relations, and those that all of them share."""
+    base = model.base if isinstance(model, Reciprocal) else model
+    tables = {name for name, module in base.named_modules() if isinstance(module, EntityTable)}
+    by_entity, by_relation, shared = Arrays(), Arrays(), Arrays()
+    for name, tensor in base.state_dict().items():
+        owner = by_entity if name.removesuffix(".weight") in tables else by_relation
+        owner = shared if name.split(".")[0] in base.shared else owner
+        owner[name if owner is shared else name.removesuffix(".weight")] = tensor.detach().cpu().numpy()
     for name in ("R1", "R2"):
-        if hasattr(model, name):
-            arrays[name] = getattr(model, name).detach().cpu().numpy()
-    arrays.pop("free_R1", None)
-    if model is run.model:
-        return arrays
-    count = len(run.graph.relations)
-    inverse = {f"{name}_inverse": array[count:] for name, array in arrays.items() if name != "entity"}
-    return {name: array if name == "entity" else array[:count] for name, array in arrays.items()} | inverse
+        if hasattr(base, name):
+            by_relation[name] = getattr(base, name).detach().cpu().numpy()
+    by_relation.pop("free_R1", None)
+    if base is not model:
+        inverse = {f"{name}_inverse": array[model.relations :] for name, array in by_relation.items()}
+        by_relation = {name: array[: model.relations] for name, array in by_relation.items()} | inverse
+    return by_entity, by_relation, shared
 
 
 def npz(run: Run, out: Path) -> dict[Path, bytes]:
@@ -61,15 +71,15 @@ def npz(run: Run, out: Path) -> dict[Path, bytes]:
 
 
 def parquet(run: Run, out: Path) -> dict[Path, bytes]:
-    """A folder: entities.parquet and relations.parquet with name, label and one column per weight."""
-    arrays = weights(run)
-    graph = run.graph
+    """A folder: entities.parquet and relations.parquet with name, label and one column per weight. What all relations
+    share, a network's weights, has no row in either."""
+    by_entity, by_relation, _ = _weights(run.model)
     files = {}
-    for file, vocabulary, size in (
-        ("entities.parquet", graph.entities, len(graph.entities)),
-        ("relations.parquet", graph.relations, len(graph.relations)),
+    for file, vocabulary, own in (
+        ("entities.parquet", run.graph.entities, by_entity),
+        ("relations.parquet", run.graph.relations, by_relation),
     ):
-        own = {n: a for n, a in arrays.items() if (n == "entity") == (file == "entities.parquet") and len(a) == size}
+        size = len(vocabulary)
         frame = pl.DataFrame(
             {"name": vocabulary.names, "label": [vocabulary.label(i) for i in range(size)]}
             | {name: array.reshape(size, -1) for name, array in own.items()}

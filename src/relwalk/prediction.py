@@ -188,7 +188,7 @@ def _score(run: Run, ids: Longs, asked: int) -> Tensor:
         return model.score_relations(h, t).clone()
     side: Side = "tail" if asked == 2 else "head"
     given = h if asked == 2 else t
-    if not isinstance(model, ProductScorer) or model.keys_by_relation:
+    if not isinstance(model, ProductScorer) or not model.shares_keys(side):
         return model.score_candidates(side, given, r).clone()
     scores = model.queries(side, given, r) @ run.keys.for_side(side).T
     offsets = model.offsets(side, given, r)

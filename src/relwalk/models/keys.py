@@ -18,8 +18,8 @@ class KeyCache:
 
     @torch.no_grad()
     def for_side(self, side: Side) -> Tensor:
-        """(entities, width); not for a model whose keys depend on the relation."""
-        assert isinstance(self.model, ProductScorer) and not self.model.keys_by_relation
+        """(entities, width); not for a side where they depend on the relation."""
+        assert isinstance(self.model, ProductScorer) and self.model.shares_keys(side)
         side = side if self.model.keys_by_side else "tail"
         weights = [(weight.data_ptr(), weight._version) for weight in self.model.parameters()]
         if side not in self._made or self._made[side][0] != weights:

@@ -21,7 +21,7 @@ class Reciprocal(ProductScorer):
     def __init__(self, base: ProductScorer) -> None:
         super().__init__(base.entities, base.relations // 2, base.dim)
         self.base, self.scale, self.lr = base, base.scale, base.lr
-        self.keys_by_relation, self.constrained = base.keys_by_relation, base.constrained
+        self.keys_by_relation, self.constrained = not base.shares_keys("tail"), base.constrained
 
     @property
     def title(self) -> str:

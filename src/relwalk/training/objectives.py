@@ -9,6 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from relwalk.training.all_entities import AllEntities
+from relwalk.training.bce import BinaryCrossEntropy
 from relwalk.training.likelihood import Likelihood
 from relwalk.training.negative_sampling import Hinge, NegativeSampling
 
@@ -49,8 +51,9 @@ class Softmax(NegativeSampling):
         return torch.logsumexp(logits, 1) - logits[:, 0]
 
 
-OBJECTIVES: dict[str, type[Likelihood] | type[NegativeSampling]] = {
+OBJECTIVES: dict[str, type[AllEntities] | type[NegativeSampling]] = {
     "likelihood": Likelihood,
+    "bce": BinaryCrossEntropy,
     "margin": Margin,
     "hardest": Hardest,
     "mean": Mean,
