@@ -14,6 +14,7 @@ from relwalk import memory
 from relwalk.errors import RelWalkError
 from relwalk.evaluation.ranking import rank
 from relwalk.experiment import make_task, train
+from relwalk.exports import weights as exported
 from relwalk.graph.graph import Graph
 from relwalk.models import Reciprocal, Scorer, build_model, conve, ntn
 from relwalk.models.conve import fold
@@ -195,6 +196,14 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
     assert not (tmp_path / "run").exists()
 
 
+def test_an_objective_that_does_not_fit_a_model_is_refused(world: Graph) -> None:
+    class Against(ntn.NTN):
+        objectives = ("margin", "softmax")
+
+    with pytest.raises(RelWalkError, match=r"likelihood does not fit Against\. Say --objective margin or softmax"):
+        train(world, model=Against, dim=4, epochs=1)
+
+
 def test_sums_over_all_entities_that_do_not_fit_are_refused_with_what_does(
     world: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,8 +222,9 @@ def test_sums_over_all_entities_that_do_not_fit_are_refused_with_what_does(
 
 @pytest.mark.parametrize("name", ["conve", "tucker", "ntn"])
 def test_it_learns_by_its_papers_objective(world: Graph, name: str) -> None:
-    objective = {"objective": "margin", "margin": 1.0, "negatives": 10} if name == "ntn" else {"objective": "bce"}
-    run = train(world, model=name, dim=16, epochs=8, batch_size=512, l2=0.01, **objective)
+    bce = {"objective": "bce", "optimizer": "adam", "batch_size": 128, "input_dropout": 0.0, "hidden_dropout": 0.1}
+    margin = {"objective": "margin", "margin": 1.0, "negatives": 10, "batch_size": 512}
+    run = train(world, model=name, dim=16, epochs=8, l2=0.0, **(margin if name == "ntn" else bce))
     untrained = build_model(name, len(world.entities), len(world.relations), 16, seed=0, options={})
     assert rank(run, split="valid").mrr > 5 * rank(untrained, world, "valid").mrr
 
@@ -226,7 +236,7 @@ def test_a_run_is_saved_with_its_means_and_exported_without_mixing_them_up(world
     assert torch.equal(again.model.base.hidden_norm.running_mean, run.model.base.hidden_norm.running_mean)
     ids = torch.arange(4)
     assert torch.equal(again.model.score_tails(ids, ids), run.model.score_tails(ids, ids))
-    arrays = relwalk.exports.weights(again)
+    arrays = exported(again)
     entities, relations = len(world.entities), len(world.relations)
     assert arrays["entity"].shape == (entities, 4) and arrays["bias"].shape == (entities, 1)
     assert arrays["relation"].shape == arrays["relation_inverse"].shape == (relations, 4)

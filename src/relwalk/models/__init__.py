@@ -102,7 +102,7 @@ def check_options(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
 def is_reciprocal(kind: type[Scorer], options: Mapping[str, Any]) -> bool:
     """Whether heads are asked for by inverse relations: as was said, or else as the model does."""
     said = options.get("reciprocal")
-    return bool(getattr(kind, "reciprocal", False)) if said is None else bool(said)
+    return kind.reciprocal if said is None else bool(said)
 
 
 def build_model(

@@ -34,6 +34,7 @@ class Scorer(nn.Module, ABC):
     objectives: tuple[str, ...] | None = None  # the objectives that fit it; None: all
     shared: tuple[str, ...] = ()  # the parameters and modules that belong to no entity and no relation: a network's
 
+    reciprocal: bool = False  # unless said otherwise, heads are asked for by inverse relations (`Reciprocal`)
     nonnegative: bool = False  # no score is below zero: none can be the log-odds of a falsehood
     scale: float = 1.0
     lr: float = 0.1  # the learning rate of Adagrad that suits the size of its vectors
@@ -144,7 +145,6 @@ class ProductScorer(Scorer, ABC):
     [2 R x, 1]. Ranking and the exact softmax are then written once for all.
     """
 
-    reciprocal: bool = False  # heads are asked for by inverse relations (`Reciprocal`), unless said otherwise
     keys_by_side: bool = False  # heads and tails have keys of their own
     keys_by_relation: bool = False  # so has every relation: products are then made one relation at a time
 

@@ -32,6 +32,8 @@ class NTN(Scorer):
     formula = "uᵀ tanh(hᵀ W^[1:k] t + V [h; t] + b)"
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
 
+    lr = 0.3
+
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator, slices: int = 4) -> None:
         super().__init__(entities, relations, dim)
         self.slices = check_whole("slices", slices, most=MOST_SLICES)

@@ -41,8 +41,11 @@ class BinaryCrossEntropy(AllEntities):
 
         -Σ_e y_e log p_e + (1 - y_e) log(1 - p_e),      y_e = (1 - ε) [e is an answer] + ε / entities,
 
-    summed over entities and questions. The paper takes the mean, the same up to a factor that neither Adagrad nor Adam
-    sees; of the sum, an answer's share is a number about 1, as of likelihood, so that one weight decay serves both.
+    summed over entities and questions. The paper takes the mean, the same up to a factor; of the sum, an answer's part
+    is a number about 1, as of likelihood, so that weight decay means the same. It wants small batches and, as in the
+    paper, Adam: the first slopes, from scores of zero, are those of every entity taken for half an answer, and Adagrad
+    does not forget them (ComplEx on world, d = 32, batches of 128, l2 = 0, 15 epochs, one seed, valid MRR: Adam .270,
+    Adagrad .101).
     """
 
     Settings = BceSettings

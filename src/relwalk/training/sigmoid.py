@@ -60,35 +60,25 @@ class _BceLoss(torch.autograd.Function):
         log_weights: Tensor | None,
     ) -> Tensor:
         rows, columns, weights = targets
-        times = k.new_ones(len(k)) if log_weights is None else _stood_for(log_weights, len(k))  # (keys,)
         drawn = len(k) if log_weights is None else len(log_weights)
+        times = k.new_ones(drawn) if log_weights is None else log_weights.exp()  # that each drawn entity counts
         slope_q, slope_k, loss = torch.zeros_like(q), torch.zeros_like(k), q.new_zeros(())
         q_hit, k_hit = q[rows], k[columns]  # (pairs, width)
         hit = (q_hit * k_hit).sum(-1)  # (pairs,)
-        short_k = k[:drawn].to(workspace.dtype)
+        sample = k[:drawn].to(workspace.dtype)
         for start in range(0, len(q), ROWS):
-            part = slice(start, start + ROWS)
-            short_q = q[part].to(workspace.dtype)
-            pairs, first = targets.in_rows(start, start + len(short_q)), 0
+            part = slice(start, min(start + ROWS, len(q)))
+            pairs = targets.in_rows(part.start, part.stop)
             own = Own(rows[pairs] - start, columns[pairs], hit[pairs])
-            for tile_k, places in zip(torch.split(short_k, workspace.tile), own.places(drawn, workspace), strict=True):
-                tile = slice(first, first + len(tile_k))
-                scores = short_q @ tile_k.T  # (rows, width)
-                scores.view(-1).index_fill_(0, places, -torch.inf)
-                losses, slopes = F.softplus(scores), scores.sigmoid_()
-                if log_weights is not None:
-                    losses, slopes = losses * times[tile], slopes.mul_(times[tile])
-                loss += losses.sum(dtype=loss.dtype)
-                add_product(slope_q[part], slopes, tile_k)
-                add_product(slope_k[tile], slopes.T, short_q)
-                first = tile.stop
+            weighted = None if log_weights is None else times
+            loss += _add_tiles(q[part].to(workspace.dtype), sample, own, weighted, workspace, slope_q[part], slope_k)
         label = weights + spread
         if spread:  # taken off every drawn entity alike, which is a product of sums, and given back to the targets
-            total_q, total_k = q.sum(0), times @ k
+            total_q, total_k = q.sum(0), times @ k[:drawn]
             loss -= spread * (total_q @ total_k)
             slope_q -= spread * total_k
-            slope_k -= spread * times.unsqueeze(1) * total_q
-            label = label - spread * times[columns]
+            slope_k[:drawn] -= spread * times.unsqueeze(1) * total_q
+            label = label - spread * F.pad(times, (0, len(k) - drawn))[columns]
         loss += (F.softplus(-hit) + (1 - label) * hit).sum()  # log(1 + exp(s)) - y s
         slope = (hit.sigmoid() - label).unsqueeze(1)
         slope_q.index_add_(0, rows, slope * k_hit)
@@ -101,6 +91,20 @@ class _BceLoss(torch.autograd.Function):
         return (*(grads[0] * slope for slope in ctx.saved_tensors), None, None, None, None)
 
 
-def _stood_for(log_weights: Tensor, keys: int) -> Tensor:
-    """How many entities each key of the sample stands for; none for those that are targets only.  # (keys,)"""
-    return F.pad(log_weights.exp(), (0, keys - len(log_weights)))
+def _add_tiles(
+    q: Tensor, k: Tensor, own: Own, times: Tensor | None, workspace: Workspace, slope_q: Tensor, slope_k: Tensor
+) -> Tensor:
+    """The loss of a block of rows without their targets, labels aside; its slopes are added to those given."""
+    loss, start = slope_q.new_zeros(()), 0
+    for keys, targets in zip(torch.split(k, workspace.tile), own.places(len(k), workspace), strict=True):
+        tile = slice(start, start + len(keys))
+        scores = q @ keys.T  # (rows, width)
+        scores.view(-1).index_fill_(0, targets, -torch.inf)
+        losses, slopes = F.softplus(scores), scores.sigmoid_()
+        if times is not None:
+            losses, slopes = losses.mul_(times[tile]), slopes.mul_(times[tile])
+        loss += losses.sum(dtype=loss.dtype)
+        add_product(slope_q, slopes, keys)
+        add_product(slope_k[tile], slopes.T, q)
+        start = tile.stop
+    return loss
