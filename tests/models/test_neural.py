@@ -220,6 +220,17 @@ def test_sums_over_all_entities_that_do_not_fit_are_refused_with_what_does(
         train(world, **settings, **smaller)
 
 
+def test_heads_through_a_network_are_counted_too(world: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without inverse relations, a step holds the feature maps of every entity and relation."""
+    options = {"channels": 2, "reciprocal": False}
+    plain = build_model("conve", len(world.entities), len(world.relations), 4, seed=0, options=options)
+    needed = make_task(world, TrainingSettings()).step_bytes(plain)
+    monkeypatch.setattr(memory, "available_memory", lambda: needed - 1)
+    with pytest.raises(RelWalkError, match="1,024 questions to ConvE"):
+        train(world, model="conve", dim=4, epochs=1, **options)
+    train(world, model="conve", dim=4, epochs=1, channels=2)
+
+
 @pytest.mark.parametrize("name", ["conve", "tucker", "ntn"])
 def test_it_learns_by_its_papers_objective(world: Graph, name: str) -> None:
     bce = {"objective": "bce", "optimizer": "adam", "batch_size": 128, "input_dropout": 0.0, "hidden_dropout": 0.1}
