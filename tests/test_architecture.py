@@ -36,13 +36,13 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "models": under(
         "models",
-        "base complex cp distances distmult keys norms orthogonal ote reciprocal relation_matmul relwalk rescal rotate "
-        "size structured tables transd transe transr unstructured",
+        "base complex conve cp distances distmult keys norms ntn orthogonal ote reciprocal relation_matmul relwalk "
+        "rescal rotate size structured tables transd transe transr tucker unstructured",
     ),
     "settings": under(
         "training",
-        "candidates common likelihood negative_sampling negatives objectives precision rates regularizers schedule "
-        "settings softmax",
+        "all_entities bce candidates common likelihood negative_sampling negatives objectives precision rates "
+        "regularizers schedule settings sigmoid softmax",
     )[1:],
     "runs": under("runs", "checkpoint folder graph_files run tensor_file"),
     "answers": ("prediction", "exports"),

@@ -15,7 +15,7 @@ from relwalk.experiment import resume, train
 from relwalk.graph.graph import Graph
 from relwalk.keywords import all_keywords
 from relwalk.runs.run import load_run, read_record_file
-from relwalk.training import candidates, likelihood
+from relwalk.training import all_entities, candidates
 from relwalk.training.trainer import Trainer
 from tests.entry import relwalk as command
 
@@ -106,7 +106,7 @@ def test_choices_are_made_once(world: Graph, tmp_path: Path, monkeypatch: pytest
         made.append(asked)
         return candidates.choose_candidates(asked, entities)
 
-    monkeypatch.setattr(likelihood, "choose_candidates", counted)
+    monkeypatch.setattr(all_entities, "choose_candidates", counted)
     train(world, dim=4, epochs=1, out=tmp_path / "run")
     resume(tmp_path / "run", epochs=2)
     assert made == [None]

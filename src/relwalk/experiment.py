@@ -23,7 +23,7 @@ from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Ints
 from relwalk.graph.read import read_graph
 from relwalk.keywords import sort_out, with_keywords
-from relwalk.models import Model, Scorer, check_options, fitting_options, model_class, model_name
+from relwalk.models import Model, Scorer, check_options, fitting_options, is_reciprocal, model_class, model_name
 from relwalk.progress import OnProgress, silent
 from relwalk.recipes import recipe as find_recipe
 from relwalk.runs.checkpoint import Progress
@@ -45,9 +45,10 @@ from relwalk.runs.run import (
     write_new,
     write_record,
 )
+from relwalk.training.all_entities import AllEntitiesSettings
 from relwalk.training.checkpoint import check_checkpoint, restore_checkpoint, save_checkpoint
 from relwalk.training.display import Observers, training_display
-from relwalk.training.likelihood import LikelihoodSettings
+from relwalk.training.footprint import refuse_large_step
 from relwalk.training.objectives import OBJECTIVES
 from relwalk.training.optimizers import copies_held
 from relwalk.training.prepare import check_dropout
@@ -95,8 +96,10 @@ def train(
     fresh = fresh_model(record, graph, copies=copies_held(record.training), model=kind)
     check_dropout(fresh, record.training)
     check_regularizers(fresh, record.training)
+    task = make_task(graph, record.training, place)
+    refuse_large_step(task, fresh)
     if out is None:
-        return _Training(record, graph, fresh, place, observer, progress, stop).run()
+        return _Training(record, graph, fresh, task, place, observer, progress, stop).run()
     path, first = Path(out), record
 
     def write(folder: Path) -> None:
@@ -104,7 +107,7 @@ def train(
         record = write_new(folder, first, graph)
 
     with _saved_when_interrupted(path, stop) as asked, begin(path, write, force=force) as folder:
-        run = _Training(record, graph, fresh, place, observer, progress, asked, path, folder).run()
+        run = _Training(record, graph, fresh, task, place, observer, progress, asked, path, folder).run()
     return run
 
 
@@ -129,7 +132,9 @@ def _plan(
     options = {**fitting_options(kind, {**chosen.options, **config.options}), **own}
     check_options(model, options)
     settings = resolve_settings({**chosen.training, **config.training}, training, kind, options, graph, device)
-    _refuse_conflicts(settings, options)
+    if options.get("reciprocal") is None and is_reciprocal(kind, options) and not _over_all_entities(settings):
+        options["reciprocal"] = False  # which false triples do not go with
+    _refuse_conflicts(settings, kind, options)
     dim = dim if dim is not None else config.dim
     size = check_whole("dim", dim, most=DIM) if dim is not None else chosen.dim
     record = RunRecord(
@@ -181,7 +186,8 @@ def resume(
         if (folder / CHECKPOINT).is_file():
             check_checkpoint(folder / CHECKPOINT, record.owner(), plan, record.training)
         fresh = fresh_model(further, graph, copies=copies_held(further.training), model=model)
-        training = _Training(further, graph, fresh, place, observer, progress, asked, path, folder)
+        task = make_task(graph, further.training, place)
+        training = _Training(further, graph, fresh, task, place, observer, progress, asked, path, folder)
         return training.run(resumed=True, further=epochs is not None)
 
 
@@ -224,22 +230,32 @@ def _saved_when_interrupted(path: Path, stop: Stop | None) -> Iterator[Stop | No
             raise KeyboardInterrupt(f"{error}; go on with: relwalk.resume({str(path)!r})") from None
 
 
-def _refuse_conflicts(settings: TrainingSettings, options: Mapping[str, Any]) -> None:
+def _refuse_conflicts(settings: TrainingSettings, kind: type[Scorer], options: Mapping[str, Any]) -> None:
     """What cannot work together is said before anything is written."""
-    if options.get("reciprocal") and not isinstance(settings.objective, LikelihoodSettings):
+    if kind.objectives is not None and settings.objective.name not in kind.objectives:
         raise RelWalkError(
-            f"reciprocal relations need the objective likelihood; found {settings.objective}. Leave one of them out."
+            f"the objective {settings.objective} does not fit {kind.__name__}. Say --objective "
+            f"{' or '.join(kind.objectives)}, or take another --model."
+        )
+    if is_reciprocal(kind, options) and not _over_all_entities(settings):
+        raise RelWalkError(
+            f"reciprocal relations need the objective likelihood or bce; found {settings.objective}. "
+            "Leave one of them out."
         )
     if settings.average_from is not None and settings.average_from > settings.epochs:
         raise RelWalkError(
             f"average_from is {settings.average_from}, after the last of {settings.epochs} epochs. Lower it."
         )
-    sampled = isinstance(settings.objective, LikelihoodSettings) and settings.objective.candidates_per_step
+    sampled = isinstance(settings.objective, AllEntitiesSettings) and settings.objective.candidates_per_step
     if sampled and settings.optimizer == "adam":
         raise RelWalkError(
             "adam moves every entity at every step, which sampled candidates are there to avoid. "
             "Say --optimizer adagrad or rowwise-adagrad, or --candidates-per-step 0."
         )
+
+
+def _over_all_entities(settings: TrainingSettings) -> bool:
+    return isinstance(settings.objective, AllEntitiesSettings)
 
 
 @contextmanager
@@ -260,6 +276,7 @@ class _Training:
     record: RunRecord
     graph: Graph
     model: Scorer
+    task: Task
     device: torch.device
     observer: Observer | None
     shown: bool | None  # whether progress is shown
@@ -273,11 +290,10 @@ class _Training:
 
     def _run(self, *, resumed: bool, further: bool) -> Run:
         settings = self.record.training
-        task = make_task(self.graph, settings, self.device)
-        triples = _validation_triples(self.graph, settings, task)
+        triples = _validation_triples(self.graph, settings, self.task)
         trainer = Trainer(
             self.model.to(self.device),
-            task,
+            self.task,
             settings,
             validate=_validation_mrr(self.graph, triples, self.stop),
             checkpoint=self._checkpoint if self.folder is not None else None,

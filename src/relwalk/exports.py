@@ -40,28 +40,27 @@ def export(run: Run, out: Path | str, format: str, *, force: bool = False) -> li
 def weights(run: Run) -> Arrays:
     """Every weight of the model by name, the tables of entities (entities, dim) among them. RelWalk's R1 and R2 are
     always both there, and the weights of reciprocal relations as `<name>_inverse`."""
-    model = _without_inverses(run)
-    state = model.state_dict().items()
-    arrays = {name.removesuffix(".weight"): tensor.detach().cpu().numpy() for name, tensor in state}
+    by_entity, by_relation, shared = _weights(run.model)
+    return by_entity | by_relation | shared
+
+
+def _weights(model: Scorer) -> tuple[Arrays, Arrays, Arrays]:
+    """The weights of entities, of relations, and those that all of them share."""
+    base = model.base if isinstance(model, Reciprocal) else model
+    tables = {name for name, module in base.named_modules() if isinstance(module, EntityTable)}
+    by_entity, by_relation, shared = Arrays(), Arrays(), Arrays()
+    for name, tensor in base.state_dict().items():
+        owner = by_entity if name.removesuffix(".weight") in tables else by_relation
+        owner = shared if name.split(".")[0] in base.shared else owner
+        owner[name if owner is shared else name.removesuffix(".weight")] = tensor.detach().cpu().numpy()
     for name in ("R1", "R2"):
-        if hasattr(model, name):
-            arrays[name] = getattr(model, name).detach().cpu().numpy()
-    arrays.pop("free_R1", None)
-    if model is run.model:
-        return arrays
-    count = len(run.graph.relations)
-    tables = entity_weights(run)
-    inverse = {f"{name}_inverse": array[count:] for name, array in arrays.items() if name not in tables}
-    return {name: array if name in tables else array[:count] for name, array in arrays.items()} | inverse
-
-
-def entity_weights(run: Run) -> set[str]:
-    """The names of the weights that have a row for each entity."""
-    return {name for name, module in _without_inverses(run).named_modules() if isinstance(module, EntityTable)}
-
-
-def _without_inverses(run: Run) -> Scorer:
-    return run.model.base if isinstance(run.model, Reciprocal) else run.model
+        if hasattr(base, name):
+            by_relation[name] = getattr(base, name).detach().cpu().numpy()
+    by_relation.pop("free_R1", None)
+    if base is not model:
+        inverse = {f"{name}_inverse": array[model.relations :] for name, array in by_relation.items()}
+        by_relation = {name: array[: model.relations] for name, array in by_relation.items()} | inverse
+    return by_entity, by_relation, shared
 
 
 def _vectors(run: Run) -> NDArray[np.float32]:
@@ -80,15 +79,15 @@ def npz(run: Run, out: Path) -> dict[Path, bytes]:
 
 
 def parquet(run: Run, out: Path) -> dict[Path, bytes]:
-    """A folder: entities.parquet and relations.parquet with name, label and one column per weight."""
-    arrays, tables = weights(run), entity_weights(run)
-    graph = run.graph
+    """A folder: entities.parquet and relations.parquet with name, label and one column per weight. What all relations
+    share, a network's weights, has no row in either."""
+    by_entity, by_relation, _ = _weights(run.model)
     files = {}
-    for file, vocabulary, size in (
-        ("entities.parquet", graph.entities, len(graph.entities)),
-        ("relations.parquet", graph.relations, len(graph.relations)),
+    for file, vocabulary, own in (
+        ("entities.parquet", run.graph.entities, by_entity),
+        ("relations.parquet", run.graph.relations, by_relation),
     ):
-        own = {n: a for n, a in arrays.items() if (n in tables) == (file == "entities.parquet") and len(a) == size}
+        size = len(vocabulary)
         frame = pl.DataFrame(
             {"name": vocabulary.names, "label": [vocabulary.label(i) for i in range(size)]}
             | {name: array.reshape(size, -1) for name, array in own.items()}

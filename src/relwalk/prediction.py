@@ -189,7 +189,7 @@ def _score(run: Run, ids: Longs, asked: int) -> Tensor:
     side: Side = "tail" if asked == 2 else "head"
     given = h if asked == 2 else t
     product = as_product(model)
-    if product is None or product.keys_by_relation:
+    if product is None or not product.shares_keys(side):
         return model.score_candidates(side, given, r).clone()
     scores = product.queries(side, given, r) @ run.keys.for_side(side).T
     offsets = product.offsets(side, given, r)

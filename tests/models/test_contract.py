@@ -108,6 +108,10 @@ OPTIONS = [
     ("relwalk", {"orthogonality": "soft"}),
     ("transe", {"distance": "l1"}),
     ("transr", {"relation_dim": 5}),
+    ("conve", {"reciprocal": False}),
+    ("tucker", {"reciprocal": False}),
+    ("tucker", {"relation_dim": 3}),
+    ("ntn", {"slices": 1}),
 ]
 VARIANTS = [*((name, {}) for name in MODELS), *OPTIONS, *((own, {}) for own in OWN)]
 

@@ -84,6 +84,7 @@ STEPS = {  # every kind of step that draws at random
     "sampled": {"batch_size": 3000, "candidates_per_step": 64, "optimizer": "rowwise-adagrad"},
     "margin": {"batch_size": 3000, "objective": "margin", "negatives": 5, "sampler": "bernoulli", "optimizer": "adam"},
     "averaged": {"batch_size": 3000, "average_from": 2, "schedule": "cosine", "warmup": 1.5},
+    "network": {"batch_size": 3000, "model": "conve", "channels": 4, "objective": "bce", "average_from": 3},
 }
 
 

@@ -11,7 +11,7 @@ from relwalk.evaluation.ranking import rank
 from relwalk.experiment import train
 from relwalk.graph.graph import Graph
 from relwalk.runs.run import Run
-from relwalk.training import likelihood
+from relwalk.training import all_entities
 from relwalk.training.softmax import Workspace
 
 
@@ -48,7 +48,7 @@ def test_threads_change_rounding_alone(usual: Run, world: Graph) -> None:
 
 
 def test_tiles_change_rounding_alone(usual: Run, world: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(likelihood, "Workspace", partial(Workspace, tile=77))
+    monkeypatch.setattr(all_entities, "Workspace", partial(Workspace, tile=77))
     small = learn(world)
     assert difference(usual, small) < 1e-3
     assert mrr(small) == pytest.approx(mrr(usual), abs=1e-3)

@@ -5,7 +5,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from relwalk.training.softmax import Targets, Workspace, _exponentials, _Own, _Sample
+from relwalk.training.softmax import Own, Targets, Workspace, _exponentials, _Sample
 from relwalk.training.softmax import softmax_loss as softmax_of_keys
 
 
@@ -121,7 +121,7 @@ def test_no_sum_vanishes_or_turns_negative(dtype: torch.dtype, sampled: bool) ->
         at, to = is_target.nonzero(as_tuple=True)
         keys, queries = torch.cat([e, b.unsqueeze(1)], 1), torch.cat([q, torch.ones(rows, 1)], 1)
         sample = _Sample(keys[:drawn], log_weights if sampled else None, dtype)
-        made = _exponentials(queries, sample, _Own(at, to, scores[at, to].float()), Workspace(dtype=dtype, tile=16))
+        made = _exponentials(queries, sample, Own(at, to, scores[at, to].float()), Workspace(dtype=dtype, tile=16))
         assert bool((made.total > 0).all()) and bool(made.total.isfinite().all())
         terms = q.abs().double() @ e.abs().double().T + b.abs() + log_weights.abs().max()
         rounding = torch.finfo(dtype).eps * (4 * terms.amax(1) + 4)

@@ -55,7 +55,7 @@ class Scores:
     def __init__(self, model: Scorer, side: Side) -> None:
         self.model, self.side = model, side
         self.product = as_product(model)
-        self.by_relation = self.product is not None and self.product.keys_by_relation
+        self.by_relation = self.product is not None and not self.product.shares_keys(side)
         self.device = next(model.parameters(), torch.zeros(0)).device
         self.space = torch.empty(0, device=self.device)
         self.flags = torch.empty(2 * TILE, device=self.device)

@@ -14,18 +14,21 @@ from relwalk.errors import RelWalkError, UnknownChoice, choose
 from relwalk.faults import settings_errors
 from relwalk.models.base import ProductScorer, Scorer
 from relwalk.models.complex import ComplEx
+from relwalk.models.conve import ConvE
 from relwalk.models.cp import CP
 from relwalk.models.distmult import DistMult
+from relwalk.models.ntn import NTN
 from relwalk.models.ote import OTE
 from relwalk.models.reciprocal import Reciprocal, with_inverses
 from relwalk.models.relwalk import RelWalk
 from relwalk.models.rescal import RESCAL
 from relwalk.models.rotate import RotatE
-from relwalk.models.size import refuse_too_large
+from relwalk.models.size import most_numbers, refuse_too_large
 from relwalk.models.structured import Structured
 from relwalk.models.transd import TransD
 from relwalk.models.transe import TransE
 from relwalk.models.transr import TransR
+from relwalk.models.tucker import TuckER
 from relwalk.models.unstructured import Unstructured
 
 MODELS: dict[str, type[Scorer]] = {
@@ -41,6 +44,9 @@ MODELS: dict[str, type[Scorer]] = {
     "cp": CP,
     "rotate": RotatE,
     "ote": OTE,
+    "conve": ConvE,
+    "tucker": TuckER,
+    "ntn": NTN,
 }
 
 
@@ -52,9 +58,16 @@ OPTIONS = {  # of models, beside dim: what `help(relwalk.train)` says of them
     "entity_scale": "standard deviation of the coordinates that RelWalk's entities start with",
     "distance": "from h + r to t in TransE; squared it is one matrix product for all entities",
     "unit_norms": "keep TransE's entities at norm 1 after every step, as its paper does",
-    "relation_dim": "dimensions that TransR compares entities in, at most dim; dim when None",
+    "relation_dim": "length of a relation's vector, in TransR at most dim; else dim",
     "block_size": "coordinates that OTE turns together; divides dim",
-    "reciprocal": "ask for heads by an inverse of each relation (likelihood)",
+    "embedding_height": "of the image that ConvE folds a vector into; else nearly a square",
+    "channels": "filters of ConvE's convolution",
+    "input_dropout": "share of the network's input that is dropped",
+    "feature_dropout": "share of ConvE's feature maps that is dropped",
+    "core_dropout": "share of a relation's matrix that is dropped",
+    "hidden_dropout": "share of the network's output that is dropped",
+    "slices": "bilinear forms of each relation",
+    "reciprocal": "ask for heads by an inverse of each relation (likelihood, bce); else by model",
 }
 
 Model = str | type[Scorer]  # by name, or a class of one's own
@@ -77,7 +90,7 @@ def model_name(model: Model) -> str:
 def model_options(kind: type[Scorer]) -> dict[str, inspect.Parameter]:
     """The options of a model by name, with their types and defaults. Any model can be `reciprocal`."""
     keywords = [p for p in inspect.signature(kind, eval_str=True).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    reciprocal = inspect.Parameter("reciprocal", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool)
+    reciprocal = inspect.Parameter("reciprocal", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=bool | None)
     return {p.name: p for p in (*keywords, reciprocal) if p.name != "generator"}
 
 
@@ -101,32 +114,40 @@ def check_options(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
     return {option: getattr(checked, option, value) for option, value in options.items()}
 
 
+def is_reciprocal(kind: type[Scorer], options: Mapping[str, Any]) -> bool:
+    """Whether heads are asked for by inverse relations: as was said, or else as the model does."""
+    said = options.get("reciprocal")
+    return kind.reciprocal if said is None else bool(said)
+
+
 def build_model(
     model: Model, entities: int, relations: int, dim: int, *, seed: int, options: Mapping[str, Any], copies: int = 1
 ) -> Scorer:
-    """A fresh model; options it does not have are refused. Any model can be `reciprocal`.
+    """A fresh model in evaluation mode; options it does not have are refused. Any model can be `reciprocal`.
 
     A model that does not fit into memory `copies` times is refused before it is made: training holds several.
     """
     kind = model_class(model)
     check_whole("dim", dim, most=DIM)
     own = check_options(model, options)
-    reciprocal = own.pop("reciprocal", False)
+    reciprocal = is_reciprocal(kind, own)
+    own.pop("reciprocal", None)
     count = 2 * relations if reciprocal else relations
 
     def build() -> Scorer:
         generator = torch.Generator().manual_seed(seed)
         return kind(entities, count, dim, generator=generator, **own)  # type: ignore[call-arg]
 
-    refuse_too_large(build, entities, count, dim, copies=copies, what=f"{kind.__name__} of {dim:,} dimensions")
-    made = build()
+    most = most_numbers(entities, count, dim, own.values())
+    refuse_too_large(build, most, copies=copies, what=f"{kind.__name__} of {dim:,} dimensions")
+    made = build().eval()
     if not reciprocal:
         return made
     if len(list(made.parameters())) == len(made.tables()):
         raise RelWalkError(
             f"{made.title} has no weights of relations: inverses would do nothing. Leave reciprocal out."
         )
-    return with_inverses(made)
+    return with_inverses(made).eval()
 
 
 __all__ = [
@@ -140,6 +161,7 @@ __all__ = [
     "build_model",
     "check_options",
     "fitting_options",
+    "is_reciprocal",
     "model_class",
     "model_name",
     "model_options",

@@ -22,8 +22,8 @@ class Scorer(nn.Module, ABC):
 
     A model implements `score` and `score_candidates`, which must agree with each other (`relwalk.testing.check_model`
     checks), and inherits the rest; a `ProductScorer` gets the second as well. Its entities are one or more
-    `EntityTable`s; all other weights are its relations'. `scale` turns a score into an unnormalised log-probability:
-    p(t | h, R) is the softmax of `scale * score` over the tails.
+    `EntityTable`s; all other weights are its relations', but for those `shared` by all. `scale` turns a score into an
+    unnormalised log-probability: p(t | h, R) is the softmax of `scale * score` over the tails.
 
     `side` is what is asked: "tail" for (h, r, ?), where the head is given, "head" for (?, r, t).
     `candidates` says which entities are scored: None for all of them, a vector (n,) for the same ones in
@@ -34,7 +34,10 @@ class Scorer(nn.Module, ABC):
     formula: str = ""  # the score in one line
     expresses: tuple[Pattern, ...] = ()  # what some weights hold exactly, for all entities at once
     objectives: tuple[str, ...] | None = None  # the objectives that fit it; None: all
+    shared: tuple[str, ...] = ()  # the parameters and modules that belong to no entity and no relation: a network's
 
+    reciprocal: bool = False  # unless said otherwise, heads are asked for by inverse relations (`Reciprocal`)
+    nonnegative: bool = False  # no score is below zero: none can be the log-odds of a falsehood
     scale: float = 1.0
     lr: float = 0.1  # the learning rate of Adagrad that suits the size of its vectors
     constrained: bool = False  # `constrain` is to be called after every step
@@ -141,6 +144,10 @@ class Scorer(nn.Module, ABC):
         """The weights that are stacks of orthogonal matrices: an optimizer of their own keeps them so."""
         return []
 
+    def step_numbers(self, questions: int, candidates: int) -> int:
+        """Numbers that a step holds, at least, to learn from the scores of all candidates for so many questions."""
+        return 2 * questions * candidates  # the scores and their gradient
+
 
 class ProductScorer(Scorer, ABC):
     """A model whose scores of all entities are one matrix product: dot products and squared distances.
@@ -162,6 +169,13 @@ class ProductScorer(Scorer, ABC):
     def is_product_with(cls, options: Mapping[str, Any]) -> bool:
         return True
 
+    def shares_keys(self, side: Side) -> bool:
+        """Whether all relations have the same keys when this side is asked."""
+        return not self.keys_by_relation
+
+    def step_numbers(self, questions: int, candidates: int) -> int:
+        return 0 if self.is_product else super().step_numbers(questions, candidates)  # products go tile by tile
+
     @abstractmethod
     def queries(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
         """A vector for each question.  # (batch, width)"""
@@ -170,7 +184,7 @@ class ProductScorer(Scorer, ABC):
     def keys(self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None) -> Tensor:
         """A vector for each candidate: the given entities, or all.  # (candidates, width)
 
-        `relations` is given only if `keys_by_relation`: one for every key (candidates,), or a scalar for all of them.
+        `relations` is given unless they share the keys: one for every key (candidates,), or a scalar for all of them.
         """
 
     def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor | None:
@@ -182,10 +196,10 @@ class ProductScorer(Scorer, ABC):
     ) -> Tensor:
         queries = self.queries(side, given, relations)  # (batch, width)
         if candidates is not None and candidates.dim() == 2:
-            own = relations.repeat_interleave(candidates.shape[1]) if self.keys_by_relation else None
+            own = None if self.shares_keys(side) else relations.repeat_interleave(candidates.shape[1])
             keys = self.keys(side, candidates.flatten(), own).view(*candidates.shape, queries.shape[1])
             scores = torch.bmm(keys, queries.unsqueeze(-1)).squeeze(-1)  # (batch, n, width) to (batch, n)
-        elif not self.keys_by_relation:
+        elif self.shares_keys(side):
             scores = queries @ self.keys(side, candidates).T  # (batch, n)
         else:
             groups = Groups(relations)

@@ -18,9 +18,9 @@ class KeyCache:
 
     @torch.no_grad()
     def for_side(self, side: Side) -> Tensor:
-        """(entities, width); not for a model whose keys depend on the relation."""
+        """(entities, width); not for a side where they depend on the relation."""
         model = as_product(self.model)
-        assert model is not None and not model.keys_by_relation
+        assert model is not None and model.shares_keys(side)
         side = side if model.keys_by_side else "tail"
         weights = [(weight.data_ptr(), weight._version) for weight in model.parameters()]
         if side not in self._made or self._made[side][0] != weights:

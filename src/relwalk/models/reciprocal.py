@@ -67,7 +67,7 @@ class ReciprocalProduct(Reciprocal, ProductScorer):
 
     def __init__(self, base: ProductScorer) -> None:
         super().__init__(base)
-        self.keys_by_relation = base.keys_by_relation
+        self.keys_by_relation = not base.shares_keys("tail")
 
     def queries(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
         return self.base.queries("tail", given, self._asked(side, relations))

@@ -40,6 +40,7 @@ class RelWalk(ProductScorer):
     formula = "||R1ᵀh + R2ᵀt||²"
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
 
+    nonnegative = True
     lr = 1.0  # vectors of norm about √d, as the theory has them
 
     def __init__(

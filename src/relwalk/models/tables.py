@@ -1,4 +1,4 @@
-"""Vectors by entity, and dropout: the parts that a model is put together from."""
+"""Vectors by entity, dropout and batch norm: the parts that a model is put together from."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ class EntityTable(nn.Embedding):
 
 
 class Dropout(nn.Module):
-    """Zero a share of the coordinates in training, and enlarge the others for it; `rate` is set by the trainer.
+    """Zero a share of the coordinates in training, and enlarge the others for it.
 
-    Draws from `generator`, so that an interrupted training goes on with the same bits; None: torch's own.
+    `rate` is the model's own, or set by the trainer (`training.prepare`). With `axes`, a coordinate of so many leading
+    axes is dropped whole: 2 for the feature maps of a convolution. Draws from `generator`, so that an interrupted
+    training goes on with the same bits; None: torch's own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rate: float = 0.0, *, axes: int | None = None) -> None:
         super().__init__()
-        self.rate = 0.0
+        self.rate, self.axes = rate, axes
         self.generator: torch.Generator | None = None
 
     if TYPE_CHECKING:
@@ -47,8 +49,32 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or not self.rate:
             return x
-        kept = torch.rand(x.shape, generator=self.generator).to(x.device) >= self.rate
-        return x * kept / (1 - self.rate)
+        axes = x.dim() if self.axes is None else self.axes
+        drawn = torch.rand(*x.shape[:axes], *[1] * (x.dim() - axes), generator=self.generator)
+        return x * (drawn.to(x.device) >= self.rate) / (1 - self.rate)
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """Each coordinate to mean 0 and variance 1 over the rows of a batch, then a learned slope and intercept
+    (Ioffe, Szegedy: ICML 2015). Evaluation has running means in place of the batch's, and so has a row alone, which
+    has no variance.
+    """
+
+    if TYPE_CHECKING:
+
+        def __call__(self, x: Tensor) -> Tensor: ...
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training and len(x) > 1:
+            return super().forward(x)
+        slope, intercept = self.line()
+        return slope * x + intercept
+
+    def line(self) -> tuple[Tensor, Tensor]:
+        """The slope and the intercept that evaluation has for each coordinate.  # (dim,) each"""
+        assert self.running_mean is not None and self.running_var is not None
+        slope = self.weight * torch.rsqrt(self.running_var + self.eps)
+        return slope, self.bias - slope * self.running_mean
 
 
 class _SquaredNorms(torch.autograd.Function):

@@ -93,7 +93,9 @@ class CommonSettings(Settings):
     average_from: int | None = setting(None, "epoch from which the weights of all epochs are averaged", ge=1, le=MOST)
 
     epochs: int = setting(100, "passes over train, at most", first=True, ge=1, le=MOST)
-    batch_size: int | None = setting(1024, "questions (likelihood) or true triples a step", first=True, ge=1, le=MOST)
+    batch_size: int | None = setting(
+        1024, "questions (likelihood, bce) or true triples a step", first=True, ge=1, le=MOST
+    )
     batches: int | None = setting(None, "steps an epoch, instead of a batch size", ge=1, le=MOST)
     validate_every: int = setting(10, "epochs between two validations", ge=1, le=MOST)
     patience: int = setting(5, "validations without a better figure before training stops", ge=1, le=MOST)

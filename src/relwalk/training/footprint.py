@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from relwalk.memory import FLOAT, available_memory
+from relwalk.memory import FLOAT, available_memory, refuse_beyond_memory
+from relwalk.models.base import Scorer
+from relwalk.training.all_entities import AllEntities
 from relwalk.training.optimizers import REMEMBERED
-from relwalk.training.trainer import Trainer
+from relwalk.training.trainer import Task, Trainer
 
 RUNTIME = 100 << 20  # bytes of torch's own buffers
 LARGE = 1 << 30  # bytes; less is not worth a word
@@ -26,6 +28,19 @@ def memory_needed(trainer: Trainer) -> int:
     gradients = 0 if trainer.task.few_entities else weights
     checkpoint = 2 * (1 + copies) * weights if trainer.checkpoint is not None else 0
     return resident() + RUNTIME + gradients + copies * weights + trainer.task.step_bytes(trainer.model) + checkpoint
+
+
+def refuse_large_step(task: Task, model: Scorer) -> None:
+    """Refuse sums over all entities whose scores do not fit into memory, with what would fit: products take little,
+    but other models hold numbers for every score until its gradient is made."""
+    if isinstance(task, AllEntities):
+        refuse_beyond_memory(
+            task.step_bytes(model),
+            f"a step of {task.batch_size:,} questions to {model.title}, each over "
+            f"{task.candidates or task.entities:,} entities,",
+            "Sample the entities (--candidates-per-step 500), take a smaller --batch-size, or learn against sampled "
+            "false triples (--objective margin).",
+        )
 
 
 def resident() -> int:

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 import torch
 from pydantic import field_validator, model_validator
-from torch import Tensor
+from torch import Tensor, nn
 
 from relwalk.checks import MOST
 from relwalk.errors import choose
@@ -134,7 +134,7 @@ class NegativeSampling(ABC):
 
     def _against(self, model: Scorer, side: Side, given: Tensor, relations: Tensor, candidates: Tensor) -> Tensor:
         """The objective of questions against candidates (rows, 1 + count), of which the first is the truth."""
-        if not self.sparse or any(dropout.rate for dropout in model.dropouts().values()):  # dropped alike only once
+        if not self.sparse or not _scores_alike_twice(model):
             return self._objective(model, model.score_candidates(side, given, relations, candidates))
         with torch.no_grad():
             scores = model.score_candidates(side, given, relations, candidates)
@@ -169,6 +169,12 @@ def _score(model: Scorer, side: Side, given: Tensor, relations: Tensor, answers:
     if side == "tail":
         return model.score(given, relations, answers)
     return model.score(answers, relations, given)
+
+
+def _scores_alike_twice(model: Scorer) -> bool:
+    """Whether a triple has the same score in another batch: not with dropout, nor with batch norm."""
+    normed = any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in model.modules())
+    return not normed and not any(dropout.rate for dropout in model.dropouts().values())
 
 
 def _gradient_only(value: Tensor) -> Tensor:

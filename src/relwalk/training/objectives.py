@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from relwalk.training.all_entities import AllEntities
+from relwalk.training.bce import BinaryCrossEntropy
 from relwalk.training.common import setting
 from relwalk.training.likelihood import Likelihood
 from relwalk.training.negative_sampling import LARGEST_MARGIN, Hinge, NegativeSampling, SamplingSettings
@@ -95,8 +97,9 @@ class SelfAdversarial(Logistic):
         return torch.softmax(self.own.temperature * negative, 1)
 
 
-OBJECTIVES: dict[str, type[Likelihood] | type[NegativeSampling]] = {
+OBJECTIVES: dict[str, type[AllEntities] | type[NegativeSampling]] = {
     "likelihood": Likelihood,
+    "bce": BinaryCrossEntropy,
     "margin": Margin,
     "hardest": Hardest,
     "mean": Mean,

@@ -11,7 +11,7 @@ from relwalk.errors import RelWalkError
 from relwalk.models.base import Scorer
 from relwalk.training.common import CommonSettings
 
-DROPOUTS = ("entity_dropout", "query_dropout")
+DROPOUTS = ("entity_dropout", "query_dropout")  # settings of a training; others are options of their model
 
 
 @contextmanager
@@ -21,17 +21,19 @@ def prepared(
     """Within, the model is as the settings have it, its dropout drawn by the generator; then a plain module again."""
     check_dropout(model, settings)
     dropouts = model.dropouts()
+    rates = {name: dropout.rate for name, dropout in dropouts.items()}
     for table in model.tables():
         table.sparse = few_entities
     for name, dropout in dropouts.items():
-        dropout.rate, dropout.generator = getattr(settings, name, 0.0), generator
+        dropout.rate = getattr(settings, name) if name in DROPOUTS else dropout.rate
+        dropout.generator = generator
     try:
         yield
     finally:
         for table in model.tables():
             table.sparse = False
-        for dropout in dropouts.values():
-            dropout.rate, dropout.generator = 0.0, None
+        for name, dropout in dropouts.items():
+            dropout.rate, dropout.generator = rates[name], None
 
 
 def check_dropout(model: Scorer, settings: CommonSettings) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from relwalk.training.all_entities import AllEntitiesSettings
 from relwalk.training.common import CommonSettings, ObjectiveSettings
-from relwalk.training.likelihood import LikelihoodSettings
 
 SAMPLED_BATCH = 1024  # questions a step up to which a model's own rate serves sampled sums as well
 
@@ -23,7 +23,7 @@ def usual_rate(own: float, settings: CommonSettings, objective: ObjectiveSetting
     of 4096, valid MRR after 2 epochs: .248 at rate 1, .231 at .5), with sampled ones it overshoots (.136 and .169).
     """
     lr = {"adam": 0.3 * own, "sgd": 0.3 * own**2}.get(settings.optimizer, own)
-    sampled = isinstance(objective, LikelihoodSettings) and objective.candidates_per_step
+    sampled = isinstance(objective, AllEntitiesSettings) and objective.candidates_per_step
     if not sampled or settings.batch_size is None:
         return lr
     return lr * min(1.0, math.sqrt(SAMPLED_BATCH / settings.batch_size))

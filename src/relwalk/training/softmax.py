@@ -39,6 +39,10 @@ class Targets(NamedTuple):
     columns: Tensor  # (pairs,) distinct within a row
     weights: Tensor  # (pairs,)
 
+    def in_rows(self, start: int, stop: int) -> slice:
+        """The pairs of some of the rows."""
+        return slice(*torch.searchsorted(self.rows, self.rows.new_tensor([start, stop])).tolist())
+
 
 @dataclass
 class Workspace:
@@ -54,12 +58,15 @@ class Workspace:
         size = max(1, self.numbers // max(entities, 1))
         return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
+    def widths(self, entities: int) -> list[int]:
+        """How many entities each tile has."""
+        return [min(self.tile, entities - start) for start in range(0, entities, self.tile)]
+
     def tiles(self, rows: int, entities: int, device: torch.device) -> list[Tensor]:
         """One contiguous (rows, width) matrix per tile of entities."""
         if self._buffer.numel() < rows * entities or self._buffer.device != device:
             self._buffer = torch.empty(rows * entities, dtype=self.dtype, device=device)
-        starts = range(0, entities, self.tile)
-        widths = [min(self.tile, entities - start) for start in starts]
+        widths = self.widths(entities)
         parts = torch.split(self._buffer[: rows * entities], [rows * width for width in widths])
         return [part.view(rows, width) for part, width in zip(parts, widths, strict=True)]
 
@@ -106,8 +113,8 @@ class _SoftmaxLoss(torch.autograd.Function):
         slope_q, hits = torch.empty_like(q), share * (1 - smoothing)
         slopes = q.new_zeros(len(k), sample.long.shape[1])
         for part in workspace.blocks(len(q), drawn):
-            pairs = slice(*torch.searchsorted(rows, torch.tensor([part.start, part.stop], device=rows.device)).tolist())
-            own = _Own(rows[pairs] - part.start, columns[pairs], hit[pairs])
+            pairs = targets.in_rows(part.start, part.stop)
+            own = Own(rows[pairs] - part.start, columns[pairs], hit[pairs])
             made = _exponentials(q[part], sample, own, workspace)
             short = made.shift[own.rows] - own.hit  # subtracted before it is added up: the loss is a small difference
             loss = loss + (share[pairs] * (made.total.log()[own.rows] + short)).sum()
@@ -115,7 +122,7 @@ class _SoftmaxLoss(torch.autograd.Function):
             slope_q[part] = torch.where(per_z.unsqueeze(1) > 0, made.slope[:, :width] * per_z.unsqueeze(1), 0.0)
             weighted = made.q * per_z.unsqueeze(1).to(made.q.dtype)
             for start, tile in zip(range(0, drawn, workspace.tile), made.tiles, strict=True):
-                _add_product(slopes[start : start + tile.shape[1]], tile.T, weighted)
+                add_product(slopes[start : start + tile.shape[1]], tile.T, weighted)
             hits[pairs] -= per_z[own.rows] * made.own
         slope_k = slopes[:, :width]
         slope_q.index_add_(0, rows, hits.unsqueeze(1) * k_hit, alpha=-1)
@@ -145,7 +152,7 @@ class _Sample:
         return torch.stack([torch.addmm(w, q, k.T).amax(1) for k, w in parts]).amax(0)
 
 
-class _Own(NamedTuple):
+class Own(NamedTuple):
     """The targets of a block of rows, with their scores."""
 
     rows: Tensor  # (pairs,)
@@ -157,15 +164,15 @@ class _Own(NamedTuple):
         best = self.hit.new_full((count,), -torch.inf).scatter_reduce_(0, self.rows, self.hit, "amax")
         return torch.where(best.isinf(), 0.0, best)
 
-    def places(self, tiles: list[Tensor]) -> Iterator[Tensor]:
-        """Where the targets stand in each flattened tile."""
+    def places(self, entities: int, workspace: Workspace) -> Iterator[Tensor]:
+        """Where the targets stand in each flattened tile of so many entities."""
         columns, order = torch.sort(self.columns)
-        rows, start = self.rows[order], 0
-        ends = torch.tensor([tile.shape[1] for tile in tiles], device=columns.device).cumsum(0)
-        first = 0
-        for tile, last in zip(tiles, torch.searchsorted(columns, ends).tolist(), strict=True):
-            yield rows[first:last] * tile.shape[1] + columns[first:last] - start
-            first, start = last, start + tile.shape[1]
+        rows, first = self.rows[order], 0
+        widths = workspace.widths(entities)
+        ends = torch.tensor(widths, device=columns.device).cumsum(0)
+        for end, width, last in zip(ends.tolist(), widths, torch.searchsorted(columns, ends).tolist(), strict=True):
+            yield rows[first:last] * width + columns[first:last] - (end - width)
+            first = last
 
 
 class _Exponentials(NamedTuple):
@@ -179,7 +186,7 @@ class _Exponentials(NamedTuple):
     slope: Tensor  # (rows, width + ...) the slope of q without targets, times the sum
 
 
-def _exponentials(q: Tensor, sample: _Sample, own: _Own, workspace: Workspace) -> _Exponentials:
+def _exponentials(q: Tensor, sample: _Sample, own: Own, workspace: Workspace) -> _Exponentials:
     shift = own.shift(len(q)).to(workspace.dtype).float()
     made = _fill(q, sample.long, own, shift, workspace)
     if not bool(made.slope.isfinite().all()):  # a key scores e^88 times a target: shift by the true maximum
@@ -190,17 +197,17 @@ def _exponentials(q: Tensor, sample: _Sample, own: _Own, workspace: Workspace) -
     return made
 
 
-def _fill(q: Tensor, keys: Tensor, own: _Own, shift: Tensor, workspace: Workspace) -> _Exponentials:
+def _fill(q: Tensor, keys: Tensor, own: Own, shift: Tensor, workspace: Workspace) -> _Exponentials:
     """Score, exponentiate, strike out the targets, and multiply with the keys, a tile at a time."""
     tiles = workspace.tiles(len(q), len(keys), q.device)
     long_q = _lengthened(q, -shift, 1.0, workspace.dtype)
     slope = torch.zeros(long_q.shape, device=q.device)
     start = 0
-    for tile, targets in zip(tiles, own.places(tiles), strict=True):
+    for tile, targets in zip(tiles, own.places(len(keys), workspace), strict=True):
         part = keys[start : start + tile.shape[1]]
         torch.mm(long_q, part.T, out=tile)
         tile.exp_().view(-1).index_fill_(0, targets, 0.0)
-        _add_product(slope, tile, part)
+        add_product(slope, tile, part)
         start += tile.shape[1]
     exponentials = (own.hit - shift[own.rows]).exp()
     total = slope[:, q.shape[1]].index_add(0, own.rows, exponentials)  # a column of ones adds up the tiles
@@ -216,7 +223,7 @@ def _lengthened(x: Tensor, first: Tensor | float, second: Tensor | float, dtype:
     return longer
 
 
-def _add_product(out: Tensor, a: Tensor, b: Tensor) -> None:
+def add_product(out: Tensor, a: Tensor, b: Tensor) -> None:
     """out += a b, in float32 whatever the factors are."""
     if out.dtype == a.dtype:
         out.addmm_(a, b)
