@@ -259,7 +259,7 @@ def test_reciprocal_relations_answer_heads_by_the_inverse(world: Graph, name: st
         ({}, {"objective": "softmax", "eta": 3}, "eta means nothing to the objective softmax, which has sampler"),
         ({}, {"sampler": "uniform"}, "Say --objective margin or hardest or mean or softmax"),
         ({"model": "transe", "lambda1": 1.0}, {}, "lambda1 means nothing to the model TransE"),
-        ({"model": "rotate", "reciprocal": True}, {}, "RotatE cannot be reciprocal"),
+        ({"model": "unstructured", "reciprocal": True}, {}, "no weights of relations"),
         ({"model": "transe"}, {"dura": 0.1}, "dura means nothing to TransE: its score is no bilinear form"),
         ({}, {"objective": "logistic", "temperature": 1.0}, "Say --objective self-adversarial"),
         ({}, {"objective": "margin", "candidates_per_step": 10}, "candidates_per_step means nothing"),
