@@ -18,6 +18,7 @@ class Recipe:
     model: str = "relwalk"
     options: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
+    usual: bool = False  # what is usual for the model (`Scorer.usual`) comes before all this
 
 
 # Weight decay with a better valid MRR than the default .15, one seed each: fb15k-237 .318 against .289 after 10
@@ -26,10 +27,12 @@ DECAY = {"fb15k-237": 0.1, "world": 0.2}
 
 
 def default(graph: str) -> Recipe:
-    """Exact orthogonality, likelihood over all entities, Adagrad: the defaults of `TrainingSettings`."""
+    """Exact orthogonality, likelihood over all entities, Adagrad: the defaults of `TrainingSettings`; for another
+    model than RelWalk, what is usual for that."""
     return Recipe(
-        about="exact orthogonality, likelihood over all entities, Adagrad",
+        about="exact orthogonality, likelihood over all entities, Adagrad; of another model, what suits that",
         dim=128,
+        usual=True,
         training={"l2": DECAY[graph]} if graph in DECAY else {},
     )
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -31,7 +33,8 @@ class Scorer(nn.Module, ABC):
     paper: str = ""  # authors, venue and year
     formula: str = ""  # the score in one line
     expresses: tuple[Pattern, ...] = ()  # what some weights hold exactly, for all entities at once
-    objectives: tuple[str, ...] | None = None  # the objectives that fit it; None: all
+    objectives: tuple[str, ...] | None = None  # the objectives that fit it, the usual one first; None: all
+    usual: Mapping[str, Any] = MappingProxyType({})  # settings and options that suit it, where the default ones do not
 
     scale: float = 1.0
     lr: float = 0.1  # the learning rate of Adagrad that suits the size of its vectors
