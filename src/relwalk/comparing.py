@@ -120,7 +120,8 @@ def _plan(
 ) -> tuple[Compared, ...]:
     """A row for each model with what is asked of it. What no model could be told is refused."""
     names = list(MODELS) if models is None else list(models)
-    if isinstance(models, str) or not names or len(set(names)) < len(names):
+    known = all(isinstance(name, str) for name in names)
+    if isinstance(models, str) or not names or not known or len(set(names)) < len(names):
         raise RelWalkError(f"models is {models!r}; expected names of models, each once: {', '.join(MODELS)}")
     values = config if isinstance(config, Mapping) else read_toml(Path(config)) if config is not None else {}
     tables = {name: value for name, value in values.items() if isinstance(value, Mapping)}
