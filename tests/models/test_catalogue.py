@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import get_args
+from collections.abc import Mapping
+from typing import Any, ClassVar, get_args
 
 import pytest
 import torch
@@ -119,7 +120,7 @@ class OnlyMargin(DistMult):
     """As one whose objective is not the default one."""
 
     objectives = ("margin", "mean")
-    usual = {"negatives": 7, "l2": 0.01}  # noqa: RUF012
+    usual: ClassVar[Mapping[str, Any]] = {"negatives": 7, "l2": 0.01}
 
 
 def test_an_objective_that_does_not_fit_is_refused_before_anything_is_written(five: Graph, tmp_path) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -34,7 +33,7 @@ class Scorer(nn.Module, ABC):
     formula: str = ""  # the score in one line
     expresses: tuple[Pattern, ...] = ()  # what some weights hold exactly, for all entities at once
     objectives: tuple[str, ...] | None = None  # the objectives that fit it, the usual one first; None: all
-    usual: Mapping[str, Any] = MappingProxyType({})  # settings and options that suit it, where the default ones do not
+    usual: ClassVar[Mapping[str, Any]] = {}  # settings and options that suit it, where the default ones do not
 
     scale: float = 1.0
     lr: float = 0.1  # the learning rate of Adagrad that suits the size of its vectors

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -22,6 +25,7 @@ class TransE(ProductScorer):
     paper = "Bordes, Usunier, García-Durán, Weston, Yakhnenko: NIPS 2013"
     formula = "-||h + r - t||²"
     expresses = ("antisymmetry", "inversion", "composition")
+    usual: ClassVar[Mapping[str, Any]] = {"l2": 0.03}
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
