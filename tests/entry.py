@@ -21,7 +21,15 @@ import typer
 
 _server: ForkServerContext = multiprocessing.get_context("forkserver")
 _server.set_forkserver_preload(
-    ["relwalk.cli.app", "relwalk.experiment", "relwalk.prediction", "relwalk.exports", "relwalk.reporting", __name__]
+    [
+        "relwalk.cli.app",
+        "relwalk.experiment",
+        "relwalk.prediction",
+        "relwalk.exports",
+        "relwalk.reporting",
+        "relwalk.comparing",
+        __name__,
+    ]
 )
 
 

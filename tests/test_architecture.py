@@ -51,7 +51,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "averaging checkpoint display footprint memory optim optimizers orthogonal_adagrad prepare stopping trainer",
     ),
     "evaluation": under(
-        "evaluation", "baselines calibration classification estimate metrics questions ranking result scores trained"
+        "evaluation",
+        "baselines calibration classification comparison estimate metrics questions ranking result scores trained",
     ),
     "theory": under(
         "theory",
@@ -59,14 +60,27 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "sphere sweep theorem walk",
     ),
     "report": under(
-        "report", "charts entity_map facts geometry html page paper png probability results sections theorem"
+        "report", "charts comparison entity_map facts geometry html page paper png probability results sections theorem"
     ),
-    "experiment": ("recipes", "keywords", "config", "generation", "experiment", "synthetic", "reporting", "testing"),
+    "experiment": (
+        "recipes",
+        "keywords",
+        "catalogue",
+        "comparing",
+        "comparing_child",
+        "config",
+        "generation",
+        "experiment",
+        "synthetic",
+        "reporting",
+        "testing",
+    ),
     "cli": (
         "__main__",
         *under(
             "cli",
-            "app console failures graphs load models options printable queries report runs streams theory training",
+            "app compare console failures graphs load models options printable queries report runs streams theory "
+            "training",
         ),
     ),
 }

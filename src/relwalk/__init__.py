@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from relwalk.comparing import compare
     from relwalk.errors import RelWalkError
     from relwalk.evaluation.classification import ClassificationResult, classify
+    from relwalk.evaluation.comparison import Comparison
     from relwalk.evaluation.ranking import rank
     from relwalk.evaluation.result import RankingResult
     from relwalk.experiment import resume, train
@@ -41,6 +43,7 @@ _HOMES = {
     "Answer": "relwalk.prediction",
     "Answers": "relwalk.prediction",
     "ClassificationResult": "relwalk.evaluation.classification",
+    "Comparison": "relwalk.evaluation.comparison",
     "Graph": "relwalk.graph.graph",
     "RankingResult": "relwalk.evaluation.result",
     "RelWalk": "relwalk.models",
@@ -50,6 +53,7 @@ _HOMES = {
     "analyse": "relwalk.theory.analyse",
     "classify": "relwalk.evaluation.classification",
     "closed_loop": "relwalk.theory.closed_loop",
+    "compare": "relwalk.comparing",
     "describe": "relwalk.graph.statistics",
     "export": "relwalk.exports",
     "generate": "relwalk.theory.generate",
@@ -70,6 +74,7 @@ __all__ = [
     "Answer",
     "Answers",
     "ClassificationResult",
+    "Comparison",
     "Graph",
     "RankingResult",
     "RelWalk",
@@ -79,6 +84,7 @@ __all__ = [
     "analyse",
     "classify",
     "closed_loop",
+    "compare",
     "describe",
     "export",
     "generate",

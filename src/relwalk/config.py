@@ -41,7 +41,7 @@ def read_config(source: Source | None) -> Config:
     path = path / RECORD if path.is_dir() else path
     if path.suffix == ".json":
         return _from_record(path)
-    return _given(_read_toml(path), path)
+    return _given(read_toml(path), path)
 
 
 def _given(values: Mapping[str, Any], path: Path | None) -> Config:
@@ -54,7 +54,8 @@ def _given(values: Mapping[str, Any], path: Path | None) -> Config:
     return Config(given=rest, **{name: values[name] for name in WHOLE if name in values})
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
+    """What a file of settings says, unchecked."""
     if path.stat().st_size > LARGEST:
         raise RelWalkError(f"{path} has {path.stat().st_size:,} bytes; a file of settings has a few hundred.")
     try:

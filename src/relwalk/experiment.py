@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from relwalk.checks import DIM, check_whole
+from relwalk.checks import DIM, check_seconds, check_whole
 from relwalk.config import Config, Source, read_config
 from relwalk.devices import find_device
 from relwalk.errors import Interrupted, RelWalkError, RunError, TrainingDiverged
@@ -26,7 +26,7 @@ from relwalk.keywords import sort_out, with_keywords
 from relwalk.models import Model, Scorer, check_options, fitting_options, is_reciprocal, model_class, model_name
 from relwalk.progress import OnProgress, silent
 from relwalk.recipes import recipe as find_recipe
-from relwalk.runs.checkpoint import Progress
+from relwalk.runs.checkpoint import Progress, read_progress
 from relwalk.runs.folder import CHECKPOINT, HISTORY, begin, reopen, whole_run
 from relwalk.runs.run import (
     Change,
@@ -129,9 +129,11 @@ def _plan(
     model = model if model is not None else config.model or chosen.model
     kind = model_class(model)
     training, own = sort_out({**config.given, **keywords}, kind)
-    options = {**fitting_options(kind, {**chosen.options, **config.options}), **own}
+    usual, usual_options = sort_out(_usual(kind, training) if chosen.usual and not config.training else {}, kind)
+    options = {**fitting_options(kind, {**chosen.options, **usual_options, **config.options}), **own}
     check_options(model, options)
-    settings = resolve_settings({**chosen.training, **config.training}, training, kind, options, graph, device)
+    defaults = {**chosen.training, **usual, **config.training}
+    settings = resolve_settings(defaults, training, kind, options, graph, device)
     if options.get("reciprocal") is None and is_reciprocal(kind, options) and not _over_all_entities(settings):
         options["reciprocal"] = False  # which false triples do not go with
     _refuse_conflicts(settings, kind, options)
@@ -153,10 +155,19 @@ def _plan(
     return record, kind
 
 
+def _usual(kind: type[Scorer], given: Mapping[str, Any]) -> dict[str, Any]:
+    """How a model is trained when nothing else is said: another objective or optimiser needs other settings."""
+    fits = {"objective": kind.objectives[0]} if kind.objectives else {}
+    usual = {"objective": "likelihood", "optimizer": "adagrad", **fits, **kind.usual}
+    same = all(given.get(name, usual[name]) == usual[name] for name in ("objective", "optimizer"))
+    return usual if same else {}
+
+
 def resume(
     path: Path | str,
     *,
     epochs: int | None = None,
+    budget: str | float | None = None,
     lr: float | None = None,
     relation_lr: float | None = None,
     model: type[Scorer] | None = None,
@@ -167,12 +178,13 @@ def resume(
 ) -> Run:
     """Continue an interrupted run from its last checkpoint, to the same weights as if it had not been.
 
-    With `epochs`, train a finished run further; with `lr` or `relation_lr`, go on at another rate, also after training
-    diverged. A run that was to replace this one and is not finished comes first. `model` is the class of a run whose
-    model is one's own; `progress` and `stop` as in `train`.
+    With `epochs`, or `budget` where a time was given, train a finished run further; with `lr` or `relation_lr`, go on
+    at another rate, also after training diverged. A run that was to replace this one and is not finished comes first.
+    `model` is the class of a run whose model is one's own; `progress` and `stop` as in `train`.
     """
     path, place = whole_run(Path(path)), find_device(device)
-    given = {"epochs": epochs, "lr": lr, "relation_lr": relation_lr}
+    seconds = None if budget is None else check_seconds("budget", budget)
+    given = {"epochs": epochs, "budget": seconds, "lr": lr, "relation_lr": relation_lr}
     changed = {name: value for name, value in given.items() if value is not None}
     with _saved_when_interrupted(path, stop) as asked, reopen(path) as folder:
         state = read_state(folder)
@@ -180,7 +192,7 @@ def resume(
             return load_run(folder, device=device, model=model)
         record = read_record(folder)
         further = _with_changes(record, state, changed)  # a wrong value is told first
-        _refuse_resume(path, folder, state, changed)
+        _refuse_resume(path, folder, state, further.training, changed)
         graph = read_run_graph(folder, record)
         plan = blueprint(folder, record, graph, model=model)
         if (folder / CHECKPOINT).is_file():
@@ -188,14 +200,22 @@ def resume(
         fresh = fresh_model(further, graph, copies=copies_held(further.training), model=model)
         task = make_task(graph, further.training, place)
         training = _Training(further, graph, fresh, task, place, observer, progress, asked, path, folder)
-        return training.run(resumed=True, further=epochs is not None)
+        return training.run(resumed=True, further=bool({"epochs", "budget"} & set(changed)))
 
 
-def _refuse_resume(path: Path, folder: Path, state: RunState, changed: Mapping[str, Any]) -> None:
+def _refuse_resume(
+    path: Path, folder: Path, state: RunState, further: TrainingSettings, changed: Mapping[str, Any]
+) -> None:
     """What cannot be gone on with, and why."""
     begun = (folder / HISTORY).is_file() or state.status == "finished"
     if begun and not (folder / CHECKPOINT).is_file():
         raise RunError(f"{folder} has no {CHECKPOINT} to continue from. Restore it, or train again with --force.")
+    spent = read_progress(folder / CHECKPOINT).seconds if (folder / CHECKPOINT).is_file() else 0.0
+    if state.status == "finished" and further.seconds <= spent:
+        raise RelWalkError(
+            f"{path} is finished, after {spent:.6g} seconds of training, which a budget of {further.seconds:g} ends. "
+            f"Say --budget with more than that."
+        )
     epochs = changed.get("epochs", state.epochs)
     if state.status == "finished" and epochs <= state.epoch:
         raise RelWalkError(
@@ -211,6 +231,8 @@ def _refuse_resume(path: Path, folder: Path, state: RunState, changed: Mapping[s
 
 def _with_changes(record: RunRecord, state: RunState, changed: Mapping[str, Any]) -> RunRecord:
     update: dict[str, Any] = {"status": "training", "reason": ""}
+    if "budget" in changed and record.training.budget is None:
+        raise RelWalkError("this training was begun without a budget, and cannot be given one now. Say --epochs.")
     if changed:
         update["training"] = make_settings(record.training.flat(), changed)
         update["changes"] = (*record.changes, Change(after_epoch=state.epoch, settings=dict(changed)))
@@ -318,6 +340,8 @@ class _Training:
 
     def _finished(self, progress: Progress) -> Run:
         metrics = {"valid_mrr": progress.best_metric, "best_epoch": progress.best_epoch, "epochs": progress.epoch}
+        if self.record.training.budget is not None:  # else it would be all that differs between two equal runs
+            metrics["seconds"] = progress.seconds
         self.model.eval()
         if self.folder is not None:
             record = finish_run(self.folder, self.record, self.model, metrics)
@@ -349,6 +373,7 @@ def make_task(graph: Graph, settings: TrainingSettings, device: str | torch.devi
 
 VALIDATION_SHARE = 0.02  # of the products of training; with comparing and counting under 5% of its time
 VALIDATION_LEAST = 1000  # triples that are ranked in any case
+VALIDATION_BY_TIME = 2000  # triples that are ranked at most with a budget: for every model the same, however fast it is
 
 
 def _validation_mrr(
@@ -370,10 +395,13 @@ def _validation_triples(graph: Graph, settings: TrainingSettings, task: Task) ->
 
     Ranking makes one product of 2 x triples x entities.
     """
-    if task.products is None:
-        return graph.valid
     epochs = min(settings.validate_every, settings.epochs)  # between one validation and the next
-    most = max(VALIDATION_LEAST, int(VALIDATION_SHARE * task.products * epochs / (2 * len(graph.entities))))
+    if settings.budget is not None:
+        most = VALIDATION_BY_TIME
+    elif task.products is None:
+        most = len(graph.valid)
+    else:
+        most = max(VALIDATION_LEAST, int(VALIDATION_SHARE * task.products * epochs / (2 * len(graph.entities))))
     if len(graph.valid) <= most:
         return graph.valid
     order = np.random.default_rng(settings.seed).permutation(len(graph.valid))

@@ -42,7 +42,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def arguments(verb: str) -> list[str]:
     """What a verb needs at least."""
     graph = {"train": ["g.tsv"], "info": ["g.tsv"], "convert": ["g.tsv", "out"], "datasets": []}
-    rest = {"generate": ["--out", "drawn"], "export": ["run", "out"]}
+    compare = ["g.tsv", "--models", "transe", "--budget", "0.01s"]
+    rest = {"generate": ["--out", "drawn"], "export": ["run", "out"], "models": [], "compare": compare}
     return [verb, *(graph | rest).get(verb, ["run"])]
 
 

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from relwalk import __version__
-from relwalk.cli import console, graphs, models, report, theory
+from relwalk.cli import compare, console, graphs, models, report, theory
 from relwalk.cli.failures import memory_words, os_words
 from relwalk.cli.printable import one_line
 from relwalk.cli.streams import ReaderLeft, prepare_streams
@@ -61,6 +61,8 @@ app.command("analyse")(theory.analyse)
 app.command("walk")(theory.walk)
 app.command("generate")(theory.generate)
 app.command("report")(report.report)
+app.command("models")(compare.models)
+app.command("compare")(compare.compare)
 app.command("info")(graphs.info)
 app.command("datasets")(graphs.datasets)
 app.command("convert")(graphs.convert)

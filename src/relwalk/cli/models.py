@@ -21,6 +21,9 @@ def train() -> None:
 def resume(
     run: options.RunFolder,
     epochs: Annotated[int | None, typer.Option(help="Train up to this many epochs, also a finished run.")] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Train up to this time, as 20m, if it was begun with a budget.")
+    ] = None,
     lr: Annotated[float | None, typer.Option(help="Go on at this rate of the entities, say after it diverged.")] = None,
     relation_lr: Annotated[float | None, typer.Option(help="Go on at this rate of the relations.")] = None,
     device: options.Device = "cpu",
@@ -37,7 +40,7 @@ def resume(
     console.note(f"{run} is {read_state(folder_to_resume(run))}")
     with runs.stoppable(run) as stop:
         resumed = experiment.resume(
-            run, epochs=epochs, lr=lr, relation_lr=relation_lr, device=device, progress=True, stop=stop
+            run, epochs=epochs, budget=budget, lr=lr, relation_lr=relation_lr, device=device, progress=True, stop=stop
         )
     runs.say_trained(resumed, as_json)
 

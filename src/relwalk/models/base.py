@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -33,7 +33,8 @@ class Scorer(nn.Module, ABC):
     paper: str = ""  # authors, venue and year
     formula: str = ""  # the score in one line
     expresses: tuple[Pattern, ...] = ()  # what some weights hold exactly, for all entities at once
-    objectives: tuple[str, ...] | None = None  # the objectives that fit it; None: all
+    objectives: tuple[str, ...] | None = None  # the objectives that fit it, the usual one first; None: all
+    usual: ClassVar[Mapping[str, Any]] = {}  # settings and options that suit it, where the default ones do not
     shared: tuple[str, ...] = ()  # the parameters and modules that belong to no entity and no relation: a network's
 
     reciprocal: bool = False  # unless said otherwise, heads are asked for by inverse relations (`Reciprocal`)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -22,6 +25,7 @@ class DistMult(ProductScorer):
     paper = "Yang, Yih, He, Gao, Deng: ICLR 2015"
     formula = "Σ_i h_i r_i t_i"
     expresses = ("symmetry", "one-to-many")
+    usual: ClassVar[Mapping[str, Any]] = {"l2": 0.0, "n3": 0.03}
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)

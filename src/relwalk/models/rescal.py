@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -23,6 +26,7 @@ class RESCAL(ProductScorer):
     paper = "Nickel, Tresp, Kriegel: ICML 2011"
     formula = "hᵀ M t"
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
+    usual: ClassVar[Mapping[str, Any]] = {"l2": 0.15}
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -34,6 +34,7 @@ class TransE(ProductScorer):
     paper = "Bordes, Usunier, García-Durán, Weston, Yakhnenko: NIPS 2013"
     formula = "-||h + r - t||²"
     expresses = ("antisymmetry", "inversion", "composition")
+    usual: ClassVar[Mapping[str, Any]] = {"l2": 0.03}
 
     def __init__(
         self,

@@ -8,12 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from relwalk import __version__
 from relwalk.evaluation.estimate import Absent, Estimate
+
+# Nothing but what the file itself holds: should a name ever slip through unescaped, it could not call out.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 DASH = Markup('<span class="none">–</span>')
 _MINUS = "\N{MINUS SIGN}"
@@ -94,6 +99,13 @@ _PARTS: Any = PAGES.get_template("parts.html").module
 def part(name: str, *values: object) -> Markup:
     """A macro of parts.html, filled in."""
     return Markup(getattr(_PARTS, name)(*values))
+
+
+def whole_page(template: str, **values: Any) -> str:
+    """A page in one file, with its style and script; `template` extends frame.html."""
+    style, script = (Markup(files("relwalk.report").joinpath(n).read_text("utf-8")) for n in ("style.css", "script.js"))
+    shared = {"policy": POLICY, "style": style, "script": script, "version": __version__}
+    return PAGES.get_template(template).render(**shared, **values)
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.resources import files
 
-from markupsafe import Markup
-
-from relwalk import __version__
 from relwalk.evaluation.estimate import Absent
 from relwalk.report.facts import Loop, Tell, gather
-from relwalk.report.html import PAGES
+from relwalk.report.html import whole_page
 from relwalk.report.sections import SECTIONS
 from relwalk.runs.run import Run
 from relwalk.theory.analyse import Analysis
-
-# Nothing but what the file itself holds: should a name ever slip through unescaped, it could not call out.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
 def write_page(
@@ -35,14 +28,5 @@ def write_page(
     for number, section in enumerate(SECTIONS, start=1):
         tell(f"writing {number} of {len(SECTIONS)}: {section.title}")
         bodies.append((section, section.write(found)))
-    style, script = (Markup(files("relwalk.report").joinpath(n).read_text("utf-8")) for n in ("style.css", "script.js"))
-    return PAGES.get_template("page.html").render(
-        facts=found,
-        sections=SECTIONS,
-        bodies=bodies,
-        orthogonality=getattr(found.model, "orthogonality", None),
-        policy=POLICY,
-        style=style,
-        script=script,
-        version=__version__,
-    )
+    orthogonality = getattr(found.model, "orthogonality", None)
+    return whole_page("page.html", facts=found, sections=SECTIONS, bodies=bodies, orthogonality=orthogonality)

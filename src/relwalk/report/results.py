@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from relwalk.checks import MOST
 from relwalk.evaluation.classification import ClassificationResult
 from relwalk.evaluation.estimate import Absent
 from relwalk.evaluation.metrics import RankMetrics
@@ -175,7 +176,8 @@ def _settings(training: TrainingSettings) -> str:
     default = TrainingSettings.model_validate({}).flat()
     changed = {k: v for k, v in training.flat().items() if k not in default or v != default[k]}
     hidden = ("seed", "objective", "threads", "checkpoint_seconds")
-    return ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in changed.items() if v is not None and k not in hidden)
+    shown = {k: v for k, v in changed.items() if k not in hidden and v is not None and v != MOST}  # MOST: no end
+    return ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in shown.items())
 
 
 def _learning(f: Facts) -> Markup:

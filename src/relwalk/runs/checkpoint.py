@@ -54,6 +54,21 @@ class Progress:
     step_losses: float = 0.0  # their sum
     step_seconds: float = 0.0  # and the time they took
 
+    def __post_init__(self) -> None:
+        self.seconds_of_epochs = self.seconds_at_validation = 0.0  # of whole epochs: all, and up to the last validation
+        for record in self.history:
+            self._add_time(record)
+
+    def _add_time(self, record: Epoch) -> None:
+        self.seconds_of_epochs += record.seconds
+        if record.metric is not None:
+            self.seconds_at_validation = self.seconds_of_epochs
+
+    @property
+    def seconds(self) -> float:
+        """The time of all steps so far; validations and checkpoints are not in it."""
+        return self.seconds_of_epochs + self.step_seconds
+
     def note_metric(self, metric: float, epoch: int) -> bool:
         """Whether this is the best figure so far."""
         if self.best_metric is None or metric > self.best_metric:
@@ -64,6 +79,7 @@ class Progress:
 
     def close_epoch(self, record: Epoch) -> None:
         self.history.append(record)
+        self._add_time(record)
         self.epoch, self.step, self.step_losses, self.step_seconds = record.epoch, 0, 0.0, 0.0
 
 

@@ -126,6 +126,18 @@ def not_a_run(path: Path) -> str:
     return f"{path} is not a relwalk run: it has no {RECORD}. Give the folder that `relwalk train` made."
 
 
+def remove_run(path: Path) -> None:
+    """Remove the files of a run, the record first, its report, and the folder if nothing else is in it."""
+    if not path.is_dir():
+        return
+    with lock_folder(path):
+        for name in (*FILES, REPORT):
+            (path / name).unlink(missing_ok=True)
+        shutil.rmtree(path / NEW, ignore_errors=True)
+    with suppress(OSError):
+        path.rmdir()
+
+
 def other_files(path: Path) -> list[str]:
     """What lies in a folder beside the files of a run: a report, notes, exports."""
     return sorted(p.name for p in path.iterdir() if p.name not in (*FILES, LOCK, NEW)) if path.is_dir() else []

@@ -31,6 +31,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from relwalk import __version__
+from relwalk.checks import MOST
 from relwalk.devices import find_device
 from relwalk.display import Shown, caption, html_table
 from relwalk.errors import RelWalkError, RunError
@@ -121,7 +122,7 @@ class RunState:
 
     status: Literal["finished", "unfinished", "diverged"]
     epoch: int  # the last whole one
-    epochs: int  # asked for
+    epochs: int  # asked for, at most; `checks.MOST` with a budget of time alone
     reason: str = ""
 
     def as_dict(self) -> dict[str, Any]:
@@ -129,7 +130,8 @@ class RunState:
 
     def __str__(self) -> str:
         reason = f" ({self.reason})" if self.reason else ""
-        return f"{self.status}: epoch {self.epoch} of {self.epochs}{reason}"
+        asked = "" if self.epochs == MOST else f" of {self.epochs}"
+        return f"{self.status}: epoch {self.epoch}{asked}{reason}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -196,15 +198,14 @@ class Run(Shown):
         if self.record.status != "finished" or metrics.get("valid_mrr") is None:
             return None
         epochs, best = (int(metrics.get(name) or 0) for name in ("epochs", "best_epoch"))
-        if epochs < training.epochs:
+        by_time = (metrics.get("seconds") or 0.0) >= training.seconds
+        if epochs < training.epochs and not by_time:
             return f"stopped early at epoch {epochs}, best {best}"
         if best == epochs > training.validate_every:  # better than the validation before it
-            more = (
-                f"relwalk resume {shlex.quote(str(self.path))} --epochs"
-                if self.path is not None
-                else "train again with epochs ="
-            )
-            return f"still improving: {more} {2 * epochs}"
+            name, twice = ("budget", f"{2 * training.seconds:g}") if by_time else ("epochs", str(2 * epochs))
+            again = f"train again with {name} ="
+            resume = f"relwalk resume {shlex.quote(str(self.path))} --{name}"
+            return f"still improving: {again if self.path is None else resume} {twice}"
         return None
 
 

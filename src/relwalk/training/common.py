@@ -6,13 +6,14 @@ the name in a --config file and the value in run.json. `panel` is where the help
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from relwalk.checks import MOST, SEEDS, THREADS
+from relwalk.checks import MOST, SEEDS, THREADS, check_seconds
 from relwalk.models.base import Scorer
 
 Panel = Literal["Model", "Objective", "Optimization", "Output"]
@@ -92,16 +93,45 @@ class CommonSettings(Settings):
     warmup: float = setting(0.0, "epochs over which the rates rise from 0", ge=0)
     average_from: int | None = setting(None, "epoch from which the weights of all epochs are averaged", ge=1, le=MOST)
 
-    epochs: int = setting(100, "passes over train, at most", first=True, ge=1, le=MOST)
+    epochs: int = setting(
+        100, "passes over train, at most", first=True, otherwise="100, or no end with a budget", ge=1, le=MOST
+    )
+    budget: str | float | None = setting(
+        None,
+        "time of its steps after which training stops, as 90s, 10m, 1h or seconds; validation is not counted, and "
+        "schedules follow that time. How many steps it is depends on the clock: the same seed may end with other bits",
+    )
     batch_size: int | None = setting(
         1024, "questions (likelihood, bce) or true triples a step", first=True, ge=1, le=MOST
     )
     batches: int | None = setting(None, "steps an epoch, instead of a batch size", ge=1, le=MOST)
-    validate_every: int = setting(10, "epochs between two validations", ge=1, le=MOST)
-    patience: int = setting(5, "validations without a better figure before training stops", ge=1, le=MOST)
+    validate_every: int = setting(
+        10,
+        "epochs between two validations",
+        otherwise="10; with a budget 1, but not before a 20th of it has passed",
+        ge=1,
+        le=MOST,
+    )
+    patience: int = setting(
+        5,
+        "validations without a better figure before training stops",
+        otherwise="5, or no end with a budget",
+        ge=1,
+        le=MOST,
+    )
     seed: int = setting(0, "of everything random; the same seed gives the same bits", first=True, ge=0, lt=SEEDS)
     threads: int = setting(1, "CPU threads; the same number gives the same bits", otherwise="all", ge=1, le=THREADS)
     checkpoint_seconds: float = setting(30.0, "least time between two checkpoints", panel="Output", ge=0)
+
+    @property
+    def seconds(self) -> float:
+        """What its steps may take: the budget, or no end."""
+        return math.inf if self.budget is None else float(self.budget)
+
+    @field_validator("budget", mode="before")
+    @classmethod
+    def _budget_in_seconds(cls, value: Any) -> float | None:
+        return None if value is None else check_seconds("budget", value)
 
     @model_validator(mode="after")
     def _one_batch_rule(self) -> Self:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from relwalk.checks import MOST
 from relwalk.progress import MINUTE, Clock, Line, Screen, clock_time, duration, open_screen
 from relwalk.runs.checkpoint import Epoch, Progress
 from relwalk.training.footprint import LARGE, memory_needed, room
@@ -17,16 +19,29 @@ LONG = 3600.0  # seconds; what takes longer comes with a word on how to shorten 
 
 
 class TrainingDisplay:
-    """Watches a training of so many epochs, `done` of which were made before."""
+    """Watches a training of so many epochs, `done` of which were made before.
 
-    def __init__(self, screen: Screen, epochs: int, done: int = 0, *, clock: Clock = time.monotonic) -> None:
+    With a budget of so many seconds, `spent` says how many of them its steps have taken so far.
+    """
+
+    def __init__(
+        self,
+        screen: Screen,
+        epochs: int,
+        done: int = 0,
+        *,
+        budget: float = math.inf,
+        spent: Callable[[], float] = lambda: 0.0,
+        clock: Clock = time.monotonic,
+    ) -> None:
         self.screen, self.epochs, self.done, self.clock = screen, epochs, done, clock
-        self.started = clock()
+        self.budget, self.spent = budget, spent
+        self.started, self.share = clock(), self._share(done)
         self.first: tuple[float, int] | None = None  # when the first step ended, and its number
         self.seconds = 0.0  # of an epoch, once that is known
         self.told = False
         self.best = ""
-        self.line = Line(f"epoch {done}/{epochs}", (), "ETA -:--", done / epochs)
+        self.line = Line(self._name(done), (), "ETA -:--", self.share)
 
     def memory(self, needed: int, there: int | None) -> None:
         """What the training will hold, where that is much."""
@@ -66,9 +81,17 @@ class TrainingDisplay:
 
     def _show(self, epoch: int, passed: float, others: tuple[str, ...], every: float) -> None:
         """`passed` epochs are over, counting the part of one."""
-        left = (self.clock() - self.started) / max(passed - self.done, 1e-9) * (self.epochs - passed)
-        self.line = Line(f"epoch {epoch}/{self.epochs}", others, f"ETA {clock_time(left)}", passed / self.epochs)
+        share = self._share(passed)
+        left = (self.clock() - self.started) / max(share - self.share, 1e-12) * max(0.0, 1 - share)
+        self.line = Line(self._name(epoch), others, f"ETA {clock_time(left)}", share)
         self.screen.show(self.line, every)
+
+    def _share(self, passed: float) -> float:
+        """How much of the training is done, by its epochs or by its time, whichever ends first."""
+        return max(passed / self.epochs, self.spent() / self.budget)
+
+    def _name(self, epoch: int) -> str:
+        return f"epoch {epoch}" if self.epochs == MOST else f"epoch {epoch}/{self.epochs}"
 
     def _measure(self, step: int, steps: int) -> None:
         """From the steps of the first epoch, how long an epoch takes; told once, when there were seconds of them."""
@@ -83,6 +106,9 @@ class TrainingDisplay:
         self.told = True
         epochs = self.epochs - self.done
         whole = self.seconds * epochs
+        if whole > self.budget:
+            self.screen.say(f"time: about {duration(self.seconds)} an epoch, {duration(self.budget)} in all")
+            return
         cure = ". Fewer epochs or a smaller dim take less" if whole > LONG else ""
         self.screen.say(f"time: about {duration(self.seconds)} an epoch, {duration(whole)} for {epochs:,}{cure}")
 
@@ -109,7 +135,13 @@ def training_display(progress: bool | None, trainer: Trainer) -> Iterator[Traini
     if screen is None:
         yield None
         return
-    display = TrainingDisplay(screen, trainer.settings.epochs, trainer.progress.epoch)
+    display = TrainingDisplay(
+        screen,
+        trainer.settings.epochs,
+        trainer.progress.epoch,
+        budget=trainer.settings.seconds,
+        spent=lambda: trainer.progress.seconds,
+    )
     try:
         if trainer.task.note is not None:
             screen.say(trainer.task.note)

@@ -59,12 +59,15 @@ SCHEDULES: dict[str, type[Schedule]] = {
 }
 
 
-def rate_factor(schedule: Schedule, settings: CommonSettings, epochs_done: float, drops: int) -> float:
+def rate_factor(
+    schedule: Schedule, settings: CommonSettings, epochs_done: float, drops: int, seconds_done: float = 0.0
+) -> float:
     """What the rates are multiplied with after so many epochs (with their fraction) and drops at a plateau.
 
-    They rise from 0 over the first `warmup` epochs; over the others they change as the schedule has it.
+    They rise from 0 over the first `warmup` epochs; over the others they change as the schedule has it. With a budget
+    the share that is done is that of the time, or that of the epochs where those end first.
     """
     warm = min(1.0, epochs_done / settings.warmup) if settings.warmup else 1.0
     rest = max(settings.epochs - settings.warmup, 1e-9)
-    done = min(1.0, max(0.0, epochs_done - settings.warmup) / rest)
+    done = min(1.0, max(0.0, (epochs_done - settings.warmup) / rest, seconds_done / settings.seconds))
     return warm * schedule.factor(done, drops)

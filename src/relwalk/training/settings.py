@@ -12,6 +12,7 @@ from typing import Any, cast
 import torch
 from pydantic import SerializeAsAny, field_validator, model_validator
 
+from relwalk.checks import MOST
 from relwalk.errors import RelWalkError, choose
 from relwalk.faults import settings_errors
 from relwalk.graph.graph import Graph
@@ -27,6 +28,7 @@ OWNERS: dict[str, dict[str, type[Named]]] = {
     "objective": {name: objective.Settings for name, objective in OBJECTIVES.items()},
     "schedule": {**SCHEDULES},
 }
+BY_TIME = {"epochs": MOST, "patience": MOST, "validate_every": 1}  # unless said otherwise, with a budget
 INSTEAD = (("batch_size", "batches"), ("margin", "eta"))  # each says the same as the other in another way
 
 
@@ -127,9 +129,11 @@ def resolve_settings(
 ) -> TrainingSettings:
     """All of a training decided, here and once, from a recipe or an earlier run and what was said: the record holds it,
     and a resumed run does not decide anew."""
-    settings = make_settings({"threads": torch.get_num_threads(), **defaults}, given)
+    said = {**defaults, **given}
+    unsaid = {"threads": torch.get_num_threads(), **(BY_TIME if said.get("budget") is not None else {})}
+    settings = make_settings({**unsaid, **defaults}, given)
     objective = settings.objective.resolved(model, options, len(graph.entities), device)
     settings = settings.model_copy(update={"objective": objective})
-    if "lr" in {**defaults, **given}:
+    if "lr" in said:
         return settings
     return settings.model_copy(update={"lr": usual_rate(model.lr, settings, settings.objective)})

@@ -26,6 +26,7 @@ from relwalk.training.prepare import prepared
 from relwalk.training.schedule import rate_factor
 from relwalk.training.settings import TrainingSettings
 
+VALIDATIONS = 20  # within a budget, at most, and one at its end
 CHECKPOINT_SHARE = 0.05  # of the time within an epoch that checkpoints may take, however large the model
 
 
@@ -60,7 +61,9 @@ class Observer(Protocol):
 
 
 class Trainer:
-    """Trains a model on a task until the epochs are over or validation stops improving.
+    """Trains a model on a task until the epochs or the time are over, or validation stops improving.
+
+    The time is that of steps alone. The step that reaches the budget ends its epoch, which counts as one all the same.
 
     `stop` is asked between steps: once it says yes, a checkpoint is made and `Interrupted` raised. `validate` may raise
     `Interrupted` as well: the checkpoint is then that of the last step, and validation is made when training goes on.
@@ -109,7 +112,11 @@ class Trainer:
 
     def over(self) -> bool:
         patience_lost = self.progress.validations_without_gain >= self.settings.patience
-        return self.progress.epoch >= self.settings.epochs or patience_lost
+        time_over = self._out_of_time() and self.progress.step == 0  # an epoch that it cut is still to be closed
+        return self.progress.epoch >= self.settings.epochs or time_over or patience_lost
+
+    def _out_of_time(self) -> bool:
+        return self.progress.seconds >= self.settings.seconds
 
     def _one_epoch(self) -> None:
         epoch, progress = self.progress.epoch + 1, self.progress
@@ -119,15 +126,18 @@ class Trainer:
         with prepared(self.model, self.settings, generator, few_entities=self.task.few_entities):
             for step, batch in enumerate(self._batches_left(generator), start=progress.step + 1):
                 self._stop_if_asked()
+                if self._out_of_time():
+                    break
                 loss = self._step(batch, generator, epoch, step)
                 now = time.perf_counter()
                 progress.step, progress.step_losses = step, progress.step_losses + loss
-                progress.step_seconds, clock = progress.step_seconds + now - clock, now
+                progress.step_seconds += now - clock
                 self.random_state = generator.get_state()
                 if self.observer:
                     share = step / len(self.task)
                     self.observer.step(epoch, step, len(self.task), progress.step_losses / (share * self.task.triples))
                 self._save_when_due(within_epoch=True)
+                clock = time.perf_counter()
         self._stop_if_asked()
         self._close_epoch(epoch)
 
@@ -167,7 +177,8 @@ class Trainer:
         return value
 
     def _set_rates(self, epochs_done: float) -> None:
-        factor = rate_factor(self.settings.schedule, self.settings, epochs_done, self.progress.rate_drops)
+        progress = self.progress
+        factor = rate_factor(self.settings.schedule, self.settings, epochs_done, progress.rate_drops, progress.seconds)
         for optimizer, rates in zip(self.optimizers, self.full_rates, strict=True):
             for group, rate in zip(optimizer.groups, rates, strict=True):
                 group.lr = factor * rate
@@ -176,17 +187,25 @@ class Trainer:
         self._check_weights()
         self._average(epoch)
         metric = validation_seconds = None
-        last = epoch == self.settings.epochs
-        if self.validate and (last or epoch % self.settings.validate_every == 0):
+        if self.validate and self._validation_due(epoch):
             started = time.perf_counter()
             metric = self._validate(self.validate, epoch)
             validation_seconds = time.perf_counter() - started
         progress = self.progress
-        loss = progress.step_losses / self.task.triples
+        share = progress.step / len(self.task)  # 1, unless the time was over
+        loss = progress.step_losses / (share * self.task.triples)
         record = Epoch(epoch, loss, progress.step_seconds, metric, validation_seconds)
         progress.close_epoch(record)
         if self.observer:
             self.observer.epoch(record, progress)
+
+    def _validation_due(self, epoch: int) -> bool:
+        """At the end, and every so many epochs; with a budget not before a part of it has passed."""
+        if epoch == self.settings.epochs or self._out_of_time():
+            return True
+        passed = self.progress.seconds - self.progress.seconds_at_validation
+        soon = self.settings.budget is not None and passed < self.settings.seconds / VALIDATIONS
+        return epoch % self.settings.validate_every == 0 and not soon
 
     def _average(self, epoch: int) -> None:
         """Add the weights of this epoch to the mean, unless an interrupted validation came after that already."""
