@@ -27,7 +27,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "graph": under(
         "graph",
         "answers cardinality datasets description download graph lists overlap raw read split statistics "
-        "vocabulary whole write",
+        "vocabulary walks whole write",
     )
     + under(
         "graph.formats",
@@ -44,10 +44,11 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "settings softmax",
     )[1:],
     "runs": under("runs", "checkpoint folder graph_files run tensor_file"),
-    "answers": ("prediction", "exports"),
+    "answers": ("prediction", "exports", "vector_files", "walk2vec"),
     "training": under(
         "training",
-        "averaging checkpoint display footprint memory optim optimizers orthogonal_adagrad prepare stopping trainer",
+        "averaging checkpoint display footprint memory optim optimizers orthogonal_adagrad prepare start "
+        "stopping trainer",
     ),
     "evaluation": under(
         "evaluation", "baselines calibration classification estimate metrics questions ranking result scores trained"

@@ -52,6 +52,7 @@ from relwalk.training.objectives import OBJECTIVES
 from relwalk.training.optimizers import copies_held
 from relwalk.training.prepare import check_dropout
 from relwalk.training.settings import TrainingSettings, make_settings, resolve_settings
+from relwalk.training.start import start_entities
 from relwalk.training.stopping import StopRequest, stop_on
 from relwalk.training.trainer import Observer, Task, Trainer
 
@@ -93,8 +94,9 @@ def train(
     # Before anything is written: a wrong option must leave no folder.
     fresh = fresh_model(record, graph, copies=copies_held(record.training), model=kind)
     check_dropout(fresh, record.training)
+    note = _start(fresh, graph, record.training, progress)
     if out is None:
-        return _Training(record, graph, fresh, place, observer, progress, stop).run()
+        return _Training(record, graph, fresh, place, observer, progress, stop, note=note).run()
     path, first = Path(out), record
 
     def write(folder: Path) -> None:
@@ -102,8 +104,15 @@ def train(
         record = write_new(folder, first, graph)
 
     with _saved_when_interrupted(path, stop) as asked, begin(path, write, force=force) as folder:
-        run = _Training(record, graph, fresh, place, observer, progress, asked, path, folder).run()
+        run = _Training(record, graph, fresh, place, observer, progress, asked, path, folder, note).run()
     return run
+
+
+def _start(model: Scorer, graph: Graph, settings: TrainingSettings, progress: bool | None) -> str:
+    """Entities at the vectors that they are to start from, and a sentence about it; none where they start at random."""
+    if settings.start_entities is None:
+        return ""
+    return start_entities(model, graph, settings.start_entities, seed=settings.seed, progress=progress)
 
 
 def _plan(
@@ -179,7 +188,10 @@ def resume(
         if (folder / CHECKPOINT).is_file():
             check_checkpoint(folder / CHECKPOINT, record.owner(), plan, record.training)
         fresh = fresh_model(further, graph, copies=copies_held(further.training), model=model)
-        training = _Training(further, graph, fresh, place, observer, progress, asked, path, folder)
+        # A checkpoint has the start in it; a run that stopped before its first one begins anew.
+        begun = (folder / CHECKPOINT).is_file()
+        note = "" if begun else _start(fresh, graph, further.training, progress)
+        training = _Training(further, graph, fresh, place, observer, progress, asked, path, folder, note)
         return training.run(resumed=True, further=epochs is not None)
 
 
@@ -264,6 +276,7 @@ class _Training:
     stop: Stop | None
     path: Path | None = None
     folder: Path | None = None
+    note: str = ""  # on where entities start
 
     def run(self, *, resumed: bool = False, further: bool = False) -> Run:
         with _threads(self.record.training.threads):
@@ -291,6 +304,8 @@ class _Training:
         try:
             with training_display(self.shown, trainer) as display:
                 if display is not None:
+                    if self.note:
+                        display.screen.say(self.note)
                     trainer.observer = Observers(self.observer, display)
                     trainer.validate = _validation_mrr(self.graph, triples, self.stop, display.validation)
                 progress = trainer.run()

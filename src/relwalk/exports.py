@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,18 +11,22 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from safetensors.numpy import save as save_arrays
 
 from relwalk.errors import RefusedOverwrite, choose
 from relwalk.files import write_atomically
 from relwalk.models import Reciprocal
 from relwalk.runs.folder import writing_into
 from relwalk.runs.run import Run
+from relwalk.vector_files import NAMES, VECTORS, underscored
+from relwalk.walk2vec import WalkVectors
 
 Arrays = dict[str, NDArray[Any]]
+Embedded = Run | WalkVectors  # a graph and its vectors
 
 
-def export(run: Run, out: Path | str, format: str, *, force: bool = False) -> list[Path]:
-    """Write the embeddings of a run in a format of EXPORTERS; says which files it wrote."""
+def export(run: Embedded, out: Path | str, format: str, *, force: bool = False) -> list[Path]:
+    """Write the embeddings of a run, or vectors from walks, in a format of EXPORTERS; says which files it wrote."""
     exporter = choose("export format", format, EXPORTERS)
     files = {Path(path): content for path, content in exporter(run, Path(out)).items()}
     if not force:
@@ -35,9 +40,11 @@ def export(run: Run, out: Path | str, format: str, *, force: bool = False) -> li
     return list(files)
 
 
-def weights(run: Run) -> Arrays:
+def weights(run: Embedded) -> Arrays:
     """Every weight of the model by name; `entity` is (entities, dim). RelWalk's R1 and R2 are always both there, and
     the weights of reciprocal relations as `<name>_inverse`."""
+    if isinstance(run, WalkVectors):
+        return {VECTORS: run.vectors}
     model = run.model.base if isinstance(run.model, Reciprocal) else run.model
     state = model.state_dict().items()
     arrays = {name.removesuffix(".weight"): tensor.detach().cpu().numpy() for name, tensor in state}
@@ -52,15 +59,22 @@ def weights(run: Run) -> Arrays:
     return {name: array if name == "entity" else array[:count] for name, array in arrays.items()} | inverse
 
 
-def npz(run: Run, out: Path) -> dict[Path, bytes]:
+def npz(run: Embedded, out: Path) -> dict[Path, bytes]:
     """One .npz: every weight, and the names as Unicode arrays that np.load reads as they are."""
     buffer = io.BytesIO()
-    names = {"entity_names": np.array(run.graph.entities.names), "relation_names": np.array(run.graph.relations.names)}
+    names = {NAMES: np.array(run.graph.entities.names), "relation_names": np.array(run.graph.relations.names)}
     np.savez(buffer, **weights(run), **names)  # type: ignore[arg-type]
     return {out: buffer.getvalue()}
 
 
-def parquet(run: Run, out: Path) -> dict[Path, bytes]:
+def safetensors(run: Embedded, out: Path) -> dict[Path, bytes]:
+    """One .safetensors: every weight, and the names as lists in JSON in its metadata."""
+    names = {NAMES: run.graph.entities.names, "relation_names": run.graph.relations.names}
+    arrays = {name: np.ascontiguousarray(array) for name, array in weights(run).items()}
+    return {out: bytes(save_arrays(arrays, {name: json.dumps(listed) for name, listed in names.items()}))}
+
+
+def parquet(run: Embedded, out: Path) -> dict[Path, bytes]:
     """A folder: entities.parquet and relations.parquet with name, label and one column per weight."""
     arrays = weights(run)
     graph = run.graph
@@ -80,17 +94,17 @@ def parquet(run: Run, out: Path) -> dict[Path, bytes]:
     return files
 
 
-def word2vec(run: Run, out: Path) -> dict[Path, bytes]:
+def word2vec(run: Embedded, out: Path) -> dict[Path, bytes]:
     """The text format of word2vec: a line of counts, then a name and its vector; blanks in a name become _."""
     vectors = weights(run)["entity"]
     lines = [f"{len(vectors)} {vectors.shape[1]}"]
     lines += [
-        f"{'_'.join(name.split())} {_numbers(row, ' ')}" for name, row in zip(run.graph.entities, vectors, strict=True)
+        f"{underscored(name)} {_numbers(row, ' ')}" for name, row in zip(run.graph.entities, vectors, strict=True)
     ]
     return {out: ("\n".join(lines) + "\n").encode()}
 
 
-def projector(run: Run, out: Path) -> dict[Path, bytes]:
+def projector(run: Embedded, out: Path) -> dict[Path, bytes]:
     """A folder for the TensorBoard embedding projector: vectors.tsv and metadata.tsv."""
     vectors = weights(run)["entity"]
     labels = [" ".join(run.graph.entities.label(i).split()) for i in range(len(vectors))]
@@ -100,8 +114,9 @@ def projector(run: Run, out: Path) -> dict[Path, bytes]:
     }
 
 
-EXPORTERS: dict[str, Callable[[Run, Path], dict[Path, bytes]]] = {
+EXPORTERS: dict[str, Callable[[Embedded, Path], dict[Path, bytes]]] = {
     "npz": npz,
+    "safetensors": safetensors,
     "parquet": parquet,
     "word2vec": word2vec,
     "projector": projector,

@@ -64,6 +64,7 @@ app.command("report")(report.report)
 app.command("info")(graphs.info)
 app.command("datasets")(graphs.datasets)
 app.command("convert")(graphs.convert)
+app.command("walk2vec")(graphs.walk2vec)
 
 
 def main() -> None:
