@@ -92,7 +92,7 @@ def _safetensors(path: Path) -> NamedVectors:
 
 
 def _no_vectors(path: Path, found: Any) -> RelWalkError:
-    names = shorten(", ".join(found)) or "nothing"
+    names = ", ".join(found)[:200] or "nothing"
     return RelWalkError(
         f"{path}: found {names}; expected {VECTORS} and {NAMES}. Give a file of relwalk export or relwalk walk2vec, "
         "or the folder of a run."
@@ -134,7 +134,7 @@ def _counts(path: Path, line: str) -> tuple[int, int]:
         return int(parts[0]), int(parts[1])
     expected = "two whole numbers, how many names and how many numbers for each: word2vec's text format"
     cure = "Give such a file, .npz, .safetensors, the folder of a run, or deepwalk, node2vec or rdf2vec."
-    raise BadLine(path, 1, found=repr(shorten(line.strip())), expected=expected, cure=cure)
+    raise BadLine(path, 1, found=shorten(line.strip()), expected=expected, cure=cure)
 
 
 def _numbers(path: Path, line: int, parts: list[str], dim: int) -> NDArray[np.float32]:
@@ -143,6 +143,6 @@ def _numbers(path: Path, line: int, parts: list[str], dim: int) -> NDArray[np.fl
     except ValueError:
         row = np.zeros(0, np.float32)
     if len(row) != dim:
-        found = repr(shorten(" ".join(parts)))
+        found = shorten(" ".join(parts))
         raise BadLine(path, line, found=found, expected=f"a name and {dim} numbers", cure=CURE)
     return row

@@ -42,11 +42,11 @@ class Method:
 
 
 # Walks, length and window for a few seconds on a small graph. The papers take more of them: 80 walks of 40 and a window
-# of 10 (DeepWalk), 10 of 80 and 10 (node2vec), 200 of 5 and 5 with 25 negatives in 10 epochs (RDF2vec).
+# of 10 (DeepWalk), 10 of 80 and 10 (node2vec), 25 negatives in 10 epochs (RDF2vec).
 METHODS: dict[str, Method] = {
     "deepwalk": Method("Perozzi, Al-Rfou, Skiena: KDD 2014", UniformWalker, 10, 40, 5, 0),
     "node2vec": Method("Grover, Leskovec: KDD 2016", BiasedWalker, 10, 40, 5, 5, ("p", "q")),
-    "rdf2vec": Method("Ristoski, Paulheim: ISWC 2016", TripleWalker, 50, 5, 5, 5, ("inverse",)),
+    "rdf2vec": Method("Ristoski, Paulheim: ISWC 2016", TripleWalker, 200, 5, 5, 5, ("inverse",)),
 }
 
 
@@ -61,7 +61,7 @@ class WalkVectors(Shown):
 
     @property
     def dim(self) -> int:
-        return self.vectors.shape[1]
+        return int(self.vectors.shape[1])
 
     @property
     def unmet(self) -> int:

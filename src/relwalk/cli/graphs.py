@@ -83,7 +83,7 @@ def walk2vec(
     out: Annotated[Path, typer.Argument(help="The file, or the folder (parquet, projector), to write.")],
     method: Annotated[str, typer.Option(help="deepwalk, node2vec or rdf2vec.")] = "deepwalk",
     dim: Annotated[int, typer.Option(min=1, max=DIM, help="Dimension of the vectors.")] = 128,
-    walks: Annotated[int | None, typer.Option(min=1, help="Walks from each entity; else 10, or 50 (rdf2vec).")] = None,
+    walks: Annotated[int | None, typer.Option(min=1, help="Walks from each entity; else 10, or 200 (rdf2vec).")] = None,
     length: Annotated[int | None, typer.Option(min=2, help="Entities on a walk; else 40, or 5 (rdf2vec).")] = None,
     window: Annotated[
         int | None, typer.Option(min=1, help="How far apart tokens are learned together; else 5.")

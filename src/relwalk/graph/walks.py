@@ -121,7 +121,8 @@ class BiasedWalker:
         sums = np.concatenate([[0], np.cumsum(weights)])
         low, high = sums[lists.offsets[:-1]], sums[lists.offsets[1:]]
         place = np.searchsorted(sums, low + rng.random(len(at)) * (high - low), side="right") - 1
-        return lists.values[np.clip(place, lists.offsets[:-1], lists.offsets[1:] - 1)]
+        chosen: Ints = lists.values[np.clip(place, lists.offsets[:-1], lists.offsets[1:] - 1)]
+        return chosen
 
     def _weights(self, before: Ints, target: Ints) -> NDArray[np.float64]:
         weights = np.where(self.links.contain(before, target), 1, self.out)

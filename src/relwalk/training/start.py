@@ -27,7 +27,7 @@ def start_entities(model: Scorer, graph: Graph, source: str, *, seed: int, progr
         vectors = walk_vectors(graph, source, dim=width, seed=seed, progress=progress).vectors
     else:
         vectors = read_vectors(source).of(graph.entities)
-    known = vectors.any(1)
+    known: NDArray[np.bool_] = (vectors != 0).any(axis=1)
     if not known.any():
         raise RelWalkError(
             f"{source} has no vector for any of the {len(known):,} entities, {graph.entities.names[0]!r} for one: "
