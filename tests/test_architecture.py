@@ -27,7 +27,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "graph": under(
         "graph",
         "answers cardinality datasets description download graph lists overlap raw read split statistics "
-        "vocabulary whole write",
+        "vocabulary walks whole write",
     )
     + under(
         "graph.formats",
@@ -45,10 +45,11 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "regularizers schedule settings sigmoid softmax",
     )[1:],
     "runs": under("runs", "checkpoint folder graph_files run tensor_file"),
-    "answers": ("prediction", "exports"),
+    "answers": ("prediction", "exports", "vector_files", "walk2vec"),
     "training": under(
         "training",
-        "averaging checkpoint display footprint memory optim optimizers orthogonal_adagrad prepare stopping trainer",
+        "averaging checkpoint display footprint memory optim optimizers orthogonal_adagrad prepare start "
+        "stopping trainer",
     ),
     "evaluation": under(
         "evaluation",

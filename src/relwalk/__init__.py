@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from relwalk.theory.closed_loop import closed_loop
     from relwalk.theory.generate import generate
     from relwalk.theory.walk import walk
+    from relwalk.walk2vec import WalkVectors, walk_vectors
 
 # Where each public name lives. Imported on first use, so that `relwalk --help` does not wait for torch.
 _HOMES = {
@@ -50,6 +51,7 @@ _HOMES = {
     "RelWalkError": "relwalk.errors",
     "Run": "relwalk.runs.run",
     "Scorer": "relwalk.models",
+    "WalkVectors": "relwalk.walk2vec",
     "analyse": "relwalk.theory.analyse",
     "classify": "relwalk.evaluation.classification",
     "closed_loop": "relwalk.theory.closed_loop",
@@ -66,6 +68,7 @@ _HOMES = {
     "resume": "relwalk.experiment",
     "train": "relwalk.experiment",
     "walk": "relwalk.theory.walk",
+    "walk_vectors": "relwalk.walk2vec",
     "write_graph": "relwalk.graph.write",
 }
 
@@ -81,6 +84,7 @@ __all__ = [
     "RelWalkError",
     "Run",
     "Scorer",
+    "WalkVectors",
     "analyse",
     "classify",
     "closed_loop",
@@ -97,6 +101,7 @@ __all__ = [
     "resume",
     "train",
     "walk",
+    "walk_vectors",
     "write_graph",
 ]
 

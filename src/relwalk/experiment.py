@@ -54,6 +54,7 @@ from relwalk.training.optimizers import copies_held
 from relwalk.training.prepare import check_dropout
 from relwalk.training.regularizers import check_regularizers
 from relwalk.training.settings import TrainingSettings, make_settings, resolve_settings
+from relwalk.training.start import start_entities
 from relwalk.training.stopping import StopRequest, stop_on
 from relwalk.training.trainer import Observer, Task, Trainer
 
@@ -96,10 +97,11 @@ def train(
     fresh = fresh_model(record, graph, copies=copies_held(record.training), model=kind)
     check_dropout(fresh, record.training)
     check_regularizers(fresh, record.training)
+    note = _start(fresh, graph, record.training, progress)
     task = make_task(graph, record.training, place)
     refuse_large_step(task, fresh)
     if out is None:
-        return _Training(record, graph, fresh, task, place, observer, progress, stop).run()
+        return _Training(record, graph, fresh, task, place, observer, progress, stop, note=note).run()
     path, first = Path(out), record
 
     def write(folder: Path) -> None:
@@ -107,8 +109,15 @@ def train(
         record = write_new(folder, first, graph)
 
     with _saved_when_interrupted(path, stop) as asked, begin(path, write, force=force) as folder:
-        run = _Training(record, graph, fresh, task, place, observer, progress, asked, path, folder).run()
+        run = _Training(record, graph, fresh, task, place, observer, progress, asked, path, folder, note).run()
     return run
+
+
+def _start(model: Scorer, graph: Graph, settings: TrainingSettings, progress: bool | None) -> str:
+    """Entities at the vectors that they are to start from, and a sentence about it; none where they start at random."""
+    if settings.start_entities is None:
+        return ""
+    return start_entities(model, graph, settings.start_entities, seed=settings.seed, progress=progress)
 
 
 def _plan(
@@ -198,8 +207,11 @@ def resume(
         if (folder / CHECKPOINT).is_file():
             check_checkpoint(folder / CHECKPOINT, record.owner(), plan, record.training)
         fresh = fresh_model(further, graph, copies=copies_held(further.training), model=model)
+        # A checkpoint has the start in it; a run that stopped before its first one begins anew.
+        begun = (folder / CHECKPOINT).is_file()
+        note = "" if begun else _start(fresh, graph, further.training, progress)
         task = make_task(graph, further.training, place)
-        training = _Training(further, graph, fresh, task, place, observer, progress, asked, path, folder)
+        training = _Training(further, graph, fresh, task, place, observer, progress, asked, path, folder, note)
         return training.run(resumed=True, further=bool({"epochs", "budget"} & set(changed)))
 
 
@@ -305,6 +317,7 @@ class _Training:
     stop: Stop | None
     path: Path | None = None
     folder: Path | None = None
+    note: str = ""  # on where entities start
 
     def run(self, *, resumed: bool = False, further: bool = False) -> Run:
         with _threads(self.record.training.threads):
@@ -331,6 +344,8 @@ class _Training:
         try:
             with training_display(self.shown, trainer) as display:
                 if display is not None:
+                    if self.note:
+                        display.screen.say(self.note)
                     trainer.observer = Observers(self.observer, display)
                     trainer.validate = _validation_mrr(self.graph, triples, self.stop, display.validation)
                 progress = trainer.run()

@@ -22,6 +22,8 @@ WRONG = {  # no option takes one of these
 TEXTS = ("", "x" * 10_000, "\x1b[31m\udcff", "/dev/null/x")
 # Options that ask for something else to be given first.
 WITH = {
+    "p": ("--method", "node2vec"),
+    "q": ("--method", "node2vec"),
     "lambda1": ("--orthogonality", "soft"),
     "lambda2": ("--orthogonality", "soft"),
     "plateau_factor": ("--schedule", "plateau"),
@@ -41,7 +43,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def arguments(verb: str) -> list[str]:
     """What a verb needs at least."""
-    graph = {"train": ["g.tsv"], "info": ["g.tsv"], "convert": ["g.tsv", "out"], "datasets": []}
+    graph = {
+        "train": ["g.tsv"],
+        "info": ["g.tsv"],
+        "convert": ["g.tsv", "out"],
+        "walk2vec": ["g.tsv", "out"],
+        "datasets": [],
+    }
     compare = ["g.tsv", "--models", "transe", "--budget", "0.01s"]
     rest = {"generate": ["--out", "drawn"], "export": ["run", "out"], "models": [], "compare": compare}
     return [verb, *(graph | rest).get(verb, ["run"])]

@@ -66,6 +66,7 @@ app.command("compare")(compare.compare)
 app.command("info")(graphs.info)
 app.command("datasets")(graphs.datasets)
 app.command("convert")(graphs.convert)
+app.command("walk2vec")(graphs.walk2vec)
 
 
 def main() -> None:

@@ -125,8 +125,8 @@ def predict(
 
 def export(
     run: options.RunFolder,
-    out: Annotated[Path, typer.Argument(help="The file (npz, word2vec) or folder (parquet, projector) to write.")],
-    to: Annotated[str, typer.Option(help="npz, parquet, word2vec or projector.")] = "npz",
+    out: Annotated[Path, typer.Argument(help="The file, or the folder (parquet, projector), to write.")],
+    to: Annotated[str, typer.Option(help="npz, safetensors, parquet, word2vec or projector.")] = "npz",
     anyway: options.Anyway = False,
     force: options.Force = False,
 ) -> None:

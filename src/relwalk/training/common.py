@@ -83,6 +83,13 @@ class CommonSettings(Settings):
     query_dropout: float = setting(
         0.0, "share of the question's coordinates that is dropped", panel="Model", ge=0, lt=1
     )
+    start_entities: str | None = setting(
+        None,
+        "vectors that entities start from: a file by name (.npz, .safetensors, word2vec text), the folder of a run, or "
+        "deepwalk, node2vec or rdf2vec",
+        panel="Model",
+        otherwise="random",
+    )
 
     optimizer: Literal["sgd", "adagrad", "rowwise-adagrad", "adam"] = setting("adagrad", "what moves the free weights")
     lr: float = setting(1.0, "learning rate of the entities", first=True, otherwise="by model and optimizer", gt=0)
