@@ -36,12 +36,13 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "models": under(
         "models",
-        "base complex distmult keys orthogonal reciprocal relation_matmul relwalk rescal size tables transe",
+        "base blocks complex distmult keys orthogonal reciprocal relation_matmul relwalk rescal size tables transe "
+        "transg",
     ),
     "settings": under(
         "training",
-        "candidates common likelihood negative_sampling negatives objectives precision rates regularizers schedule "
-        "settings softmax",
+        "candidates common kbgan likelihood negative_sampling negatives objectives precision rates regularizers "
+        "schedule settings softmax",
     )[1:],
     "runs": under("runs", "checkpoint folder graph_files run tensor_file"),
     "answers": ("prediction", "exports"),

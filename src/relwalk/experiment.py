@@ -127,7 +127,7 @@ def _plan(
     options = {**fitting_options(kind, {**chosen.options, **config.options}), **own}
     check_options(model, options)
     settings = resolve_settings({**chosen.training, **config.training}, training, kind, graph, device)
-    _refuse_conflicts(settings, options)
+    _refuse_conflicts(settings, options, kind)
     dim = dim if dim is not None else config.dim
     size = check_whole("dim", dim, most=DIM) if dim is not None else chosen.dim
     record = RunRecord(
@@ -222,7 +222,7 @@ def _saved_when_interrupted(path: Path, stop: Stop | None) -> Iterator[Stop | No
             raise KeyboardInterrupt(f"{error}; go on with: relwalk.resume({str(path)!r})") from None
 
 
-def _refuse_conflicts(settings: TrainingSettings, options: Mapping[str, Any]) -> None:
+def _refuse_conflicts(settings: TrainingSettings, options: Mapping[str, Any], model: type[Scorer]) -> None:
     """What cannot work together is said before anything is written."""
     if options.get("reciprocal") and not isinstance(settings.objective, LikelihoodSettings):
         raise RelWalkError(
@@ -231,6 +231,11 @@ def _refuse_conflicts(settings: TrainingSettings, options: Mapping[str, Any]) ->
     if settings.average_from is not None and settings.average_from > settings.epochs:
         raise RelWalkError(
             f"average_from is {settings.average_from}, after the last of {settings.epochs} epochs. Lower it."
+        )
+    if settings.average_from is not None and model.grows:
+        raise RelWalkError(
+            f"average_from takes the mean of weights that are there in every epoch, and {model.__name__} gets more of "
+            "them as it is trained. Leave it out."
         )
     sampled = isinstance(settings.objective, LikelihoodSettings) and settings.objective.candidates_per_step
     if sampled and settings.optimizer == "adam":

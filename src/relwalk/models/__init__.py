@@ -20,6 +20,7 @@ from relwalk.models.relwalk import RelWalk
 from relwalk.models.rescal import RESCAL
 from relwalk.models.size import refuse_too_large
 from relwalk.models.transe import TransE
+from relwalk.models.transg import TransG
 
 MODELS: dict[str, type[Scorer]] = {
     "relwalk": RelWalk,
@@ -27,6 +28,7 @@ MODELS: dict[str, type[Scorer]] = {
     "rescal": RESCAL,
     "distmult": DistMult,
     "complex": ComplEx,
+    "transg": TransG,
 }
 
 
@@ -36,6 +38,9 @@ OPTIONS = {  # of models, beside dim: what `help(relwalk.train)` says of them
     "lambda2": "weight of ||R2ᵀR2 - I||² (soft); 10 when None",
     "start_from": "where RelWalk's matrices start: signs, rotations or identity",
     "entity_scale": "standard deviation of the coordinates that RelWalk's entities start with",
+    "max_components": "the most translations that a relation of TransG may have",
+    "beta": "how readily TransG gives a relation another translation",
+    "settle": "steps that TransG trains the translations of a relation before it may have another",
     "reciprocal": "ask for heads by an inverse of each relation (product models, likelihood)",
 }
 

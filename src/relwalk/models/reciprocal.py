@@ -21,7 +21,7 @@ class Reciprocal(ProductScorer):
     def __init__(self, base: ProductScorer) -> None:
         super().__init__(base.entities, base.relations // 2, base.dim)
         self.base, self.scale, self.lr = base, base.scale, base.lr
-        self.keys_by_relation, self.constrained = base.keys_by_relation, base.constrained
+        self.keys_by_relation, self.constrained, self.grows = base.keys_by_relation, base.constrained, base.grows
 
     @property
     def title(self) -> str:
@@ -56,6 +56,10 @@ class Reciprocal(ProductScorer):
 
     def constrain(self, entities: Tensor | None = None) -> None:
         self.base.constrain(entities)
+
+    def grow(self, heads: Tensor, relations: Tensor, tails: Tensor, generator: torch.Generator) -> None:
+        both = torch.cat([heads, tails]), torch.cat([relations, relations + self.relations]), torch.cat([tails, heads])
+        self.base.grow(*both, generator)
 
     def orthogonal(self) -> list[nn.Parameter]:
         return self.base.orthogonal()

@@ -91,6 +91,7 @@ class Likelihood:
     """
 
     Settings: type[LikelihoodSettings] = LikelihoodSettings
+    negative_generator = None
 
     def __init__(self, graph: Graph, settings: CommonSettings, own: ObjectiveSettings, device: torch.device) -> None:
         assert isinstance(own, LikelihoodSettings)
@@ -163,10 +164,15 @@ class Likelihood:
     def _tensor(self, array: np.ndarray[tuple[int], np.dtype[np.integer]]) -> Tensor:
         return torch.from_numpy(array.astype(np.int64)).to(self.device)
 
+    def true_triples(self, batch: list[Questions]) -> tuple[Tensor, Tensor, Tensor]:
+        """Heads, relations and tails of every answered question of a batch.  # (pairs,) each"""
+        heads, relations, tails = (torch.cat(parts) for parts in zip(*(q.triples() for q in batch), strict=True))
+        return heads, relations, tails
+
     def loss(self, model: Scorer, batch: list[Questions], generator: torch.Generator) -> Tensor:
         """-log p of every answer, summed, plus regularization and what the model itself asks for."""
         batch = [questions for questions in batch if len(questions.given)]
-        heads, relations, tails = (torch.cat(parts) for parts in zip(*(q.triples() for q in batch), strict=True))
+        heads, relations, tails = self.true_triples(batch)
         total = regularization(model, self.settings, heads, relations, tails, few=self.few_entities)
         total = total + model.penalty(torch.unique(relations))
         if self.own.relation_weight:
