@@ -36,12 +36,12 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "models": under(
         "models",
-        "base complex conve cp distances distmult keys norms ntn orthogonal ote reciprocal relation_matmul relwalk "
-        "rescal rotate size structured tables transd transe transr tucker unstructured",
+        "base blocks complex conve cp distances distmult keys norms ntn orthogonal ote reciprocal relation_matmul "
+        "relwalk rescal rotate size structured tables transd transe transg transr tucker unstructured",
     ),
     "settings": under(
         "training",
-        "all_entities bce candidates common likelihood negative_sampling negatives objectives precision rates "
+        "all_entities bce candidates common kbgan likelihood negative_sampling negatives objectives precision rates "
         "regularizers schedule settings sigmoid softmax",
     )[1:],
     "runs": under("runs", "checkpoint folder graph_files run tensor_file"),

@@ -280,6 +280,11 @@ def _refuse_conflicts(settings: TrainingSettings, kind: type[Scorer], options: M
         raise RelWalkError(
             f"average_from is {settings.average_from}, after the last of {settings.epochs} epochs. Lower it."
         )
+    if settings.average_from is not None and kind.grows:
+        raise RelWalkError(
+            f"average_from takes the mean of weights that are there in every epoch, and {kind.__name__} gets more of "
+            "them as it is trained. Leave it out."
+        )
     sampled = isinstance(settings.objective, AllEntitiesSettings) and settings.objective.candidates_per_step
     if sampled and settings.optimizer == "adam":
         raise RelWalkError(

@@ -23,6 +23,7 @@ from relwalk.models.orthogonal import nearest_orthogonal
 from relwalk.training.softmax import Targets, Workspace, softmax_loss
 
 ENTITIES, RELATIONS, BATCH = 23, 5, 11
+STEPS, FAR = 250, 10.0  # steps that a model which grows is given for it, and how large its weights are meanwhile
 
 
 class ContractBroken(RelWalkError):
@@ -64,8 +65,21 @@ def make_case(model: Model, dim: int, options: Mapping[str, Any]) -> Case:
             weights.add_(0.3 * torch.randn(weights.shape, generator=generator))
         for weights in made.orthogonal():
             weights.copy_(nearest_orthogonal(weights))
-    ids = (torch.randint(0, size, (BATCH,), generator=generator) for size in (ENTITIES, RELATIONS, ENTITIES))
-    return Case(made, *ids)
+    h, r, t = (torch.randint(0, size, (BATCH,), generator=generator) for size in (ENTITIES, RELATIONS, ENTITIES))
+    if made.grows:
+        _grow(made, h, r, t, generator)
+    return Case(made, h, r, t)
+
+
+@torch.no_grad()
+def _grow(model: Scorer, h: Tensor, r: Tensor, t: Tensor, generator: torch.Generator) -> None:
+    """Let a model take up what it can: for a while all its weights are large, and triples far from what it has."""
+    for weights in model.parameters():
+        weights.mul_(FAR)
+    for _ in range(STEPS):
+        model.grow(h, r, t, generator)
+    for weights in model.parameters():
+        weights.div_(FAR)
 
 
 def ways_to_score_agree(case: Case) -> None:

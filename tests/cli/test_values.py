@@ -29,6 +29,10 @@ WITH = {
     "plateau_factor": ("--schedule", "plateau"),
     "plateau_patience": ("--schedule", "plateau"),
     **dict.fromkeys(("negatives", "eta", "margin", "sampler"), ("--objective", "margin")),
+    **dict.fromkeys(
+        ("generator_model", "generator_dim", "generator_candidates", "generator_lr"),
+        ("--objective", "margin", "--sampler", "kbgan"),
+    ),
 }
 
 

@@ -75,8 +75,11 @@ def test_an_objective_has_its_own_settings_and_no_others(name: str) -> None:
         value = {"sampler": "uniform", "precision": "float32"}.get(other, 2 if other != "label_smoothing" else 0.5)
         if other == "avoid_known":
             value = True
+        if other == "generator_model":
+            value = "complex"
+        more = {"sampler": "kbgan"} if other.startswith("generator_") else {}
         if other in own:
-            settings = TrainingSettings(objective=name, **{other: value})
+            settings = TrainingSettings(objective=name, **{other: value}, **more)
             assert settings.model_dump()["objective"][other] == settings.flat()[other] == value
         else:
             with pytest.raises(RelWalkError, match=f"{other} means nothing to the objective {name}, which has .*Say"):

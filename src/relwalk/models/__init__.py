@@ -27,6 +27,7 @@ from relwalk.models.size import most_numbers, refuse_too_large
 from relwalk.models.structured import Structured
 from relwalk.models.transd import TransD
 from relwalk.models.transe import TransE
+from relwalk.models.transg import TransG
 from relwalk.models.transr import TransR
 from relwalk.models.tucker import TuckER
 from relwalk.models.unstructured import Unstructured
@@ -47,6 +48,7 @@ MODELS: dict[str, type[Scorer]] = {
     "conve": ConvE,
     "tucker": TuckER,
     "ntn": NTN,
+    "transg": TransG,
 }
 
 
@@ -59,6 +61,9 @@ OPTIONS = {  # of models, beside dim: what `help(relwalk.train)` says of them
     "distance": "from h + r to t in TransE; squared it is one matrix product for all entities",
     "unit_norms": "keep TransE's entities at norm 1 after every step, as its paper does",
     "relation_dim": "length of a relation's vector, in TransR at most dim; else dim",
+    "max_components": "the most translations that a relation of TransG may have",
+    "beta": "how readily TransG gives a relation another translation",
+    "settle": "steps that TransG trains the translations of a relation before it may have another",
     "block_size": "coordinates that OTE turns together; divides dim",
     "embedding_height": "of the image that ConvE folds a vector into; else nearly a square",
     "channels": "filters of ConvE's convolution",

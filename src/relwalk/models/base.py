@@ -42,6 +42,7 @@ class Scorer(nn.Module, ABC):
     scale: float = 1.0
     lr: float = 0.1  # the learning rate of Adagrad that suits the size of its vectors
     constrained: bool = False  # `constrain` is to be called after every step
+    grows: bool = False  # so is `grow`
 
     def __init__(self, entities: int, relations: int, dim: int) -> None:
         super().__init__()
@@ -139,6 +140,13 @@ class Scorer(nn.Module, ABC):
         """Bring weights back to where the model wants them (unit norms, say), in place; for models `constrained`.
 
         `entities` are those that the step moved, distinct; None: all of them.
+        """
+
+    @torch.no_grad()
+    def grow(self, heads: Tensor, relations: Tensor, tails: Tensor, generator: torch.Generator) -> None:
+        """Take up parts that the true triples of a step ask for, in place; for models that `grow`.
+
+        What a model has of them is a buffer beside weights that are as many from the start.
         """
 
     def orthogonal(self) -> list[nn.Parameter]:

@@ -20,7 +20,8 @@ class Reciprocal(Scorer):
 
     def __init__(self, base: Scorer) -> None:
         super().__init__(base.entities, base.relations // 2, base.dim)
-        self.base, self.scale, self.lr, self.constrained = base, base.scale, base.lr, base.constrained
+        self.base, self.scale, self.lr = base, base.scale, base.lr
+        self.constrained, self.grows = base.constrained, base.grows
 
     @property
     def title(self) -> str:
@@ -55,6 +56,10 @@ class Reciprocal(Scorer):
 
     def constrain(self, entities: Tensor | None = None) -> None:
         self.base.constrain(entities)
+
+    def grow(self, heads: Tensor, relations: Tensor, tails: Tensor, generator: torch.Generator) -> None:
+        both = torch.cat([heads, tails]), torch.cat([relations, relations + self.relations]), torch.cat([tails, heads])
+        self.base.grow(*both, generator)
 
     def orthogonal(self) -> list[nn.Parameter]:
         return self.base.orthogonal()

@@ -91,6 +91,7 @@ class AllEntities(ABC):
 
     Settings: type[AllEntitiesSettings] = AllEntitiesSettings
     sees_offsets = False  # what moves all scores of a question alike changes the loss
+    negative_generator = None  # no entity is drawn by a model
 
     def __init__(self, graph: Graph, settings: CommonSettings, own: ObjectiveSettings, device: torch.device) -> None:
         assert isinstance(own, self.Settings)
@@ -162,6 +163,11 @@ class AllEntities(ABC):
         )
         return Questions(side, self._tensor(self.given[rows]), self._tensor(self.relations[rows]), targets)
 
+    def true_triples(self, batch: list[Questions]) -> tuple[Tensor, Tensor, Tensor]:
+        """Heads, relations and tails of every answered question of a batch.  # (pairs,) each"""
+        heads, relations, tails = (torch.cat(parts) for parts in zip(*(q.triples() for q in batch), strict=True))
+        return heads, relations, tails
+
     def _tensor(self, array: np.ndarray[tuple[int], np.dtype[np.integer]]) -> Tensor:
         return torch.from_numpy(array.astype(np.int64)).to(self.device)
 
@@ -184,8 +190,7 @@ class AllEntities(ABC):
     def loss(self, model: Scorer, batch: list[Questions], generator: torch.Generator) -> Tensor:
         """The loss of all questions, summed, plus regularization and what the model itself asks for."""
         batch = [questions for questions in batch if len(questions.given)]
-        triples = tuple(torch.cat(parts) for parts in zip(*(q.triples() for q in batch), strict=True))
-        heads, relations, tails = triples
+        triples = heads, relations, tails = self.true_triples(batch)
         total = regularization(model, self.settings, heads, relations, tails, few=self.few_entities)
         total = total + model.penalty(torch.unique(relations))
         total = total + self.extra_loss(model, triples, generator)

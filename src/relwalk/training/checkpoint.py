@@ -23,7 +23,9 @@ from relwalk.runs.checkpoint import (
     tensors_under,
 )
 from relwalk.runs.tensor_file import CURE, Spec, check_specs
-from relwalk.training.optimizers import build_optimizers, expected_tensors, optimizer_tensors, restore_optimizers
+from relwalk.training.kbgan import NegativeGenerator
+from relwalk.training.negative_sampling import build_negative_generator
+from relwalk.training.optimizers import build_all_optimizers, expected_tensors, optimizer_tensors, restore_optimizers
 from relwalk.training.settings import TrainingSettings
 from relwalk.training.trainer import Trainer
 
@@ -34,6 +36,7 @@ def save_checkpoint(trainer: Trainer, path: Path, owner: Owner) -> None:
     tensors = {f"model/{name}": tensor for name, tensor in trainer.model.state_dict().items()}
     tensors |= {f"best/{name}": tensor for name, tensor in (trainer.best or {}).items()}
     tensors |= {f"average/{name}": tensor for name, tensor in trainer.average.mean.items()}
+    tensors |= {f"generator/{name}": tensor for name, tensor in _beside(trainer.task.negative_generator).items()}
     tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer_tensors(trainer.optimizers).items()}
     if trainer.progress.step and trainer.random_state is not None:
         tensors[RANDOM] = trainer.random_state
@@ -47,7 +50,10 @@ def check_checkpoint(path: Path, owner: Owner, blueprint: Scorer, settings: Trai
     """Refuse a checkpoint of another training by its header alone. `blueprint` is the model without its numbers."""
     found, progress = check_owner(path, owner)
     expected = expected_weights(progress, blueprint)
-    remembered = expected_tensors(build_optimizers(blueprint, settings))
+    with torch.device(blueprint.device):
+        beside = build_negative_generator(settings, settings.objective, blueprint.entities, blueprint.relations)
+    expected |= {f"generator/{name}": Spec.from_tensor(tensor) for name, tensor in _beside(beside).items()}
+    remembered = expected_tensors(build_all_optimizers(blueprint, beside, settings))
     # Weights that were never moved have nothing to be remembered of them, all or none.
     moved = {name.rpartition("/")[0] for name in found if name.startswith("optimizer/")}
     names = {f"optimizer/{name}": tensor for name, tensor in remembered.items()}
@@ -63,11 +69,18 @@ def restore_checkpoint(trainer: Trainer, path: Path) -> None:
     if progress.step > len(trainer.task):
         raise RunError(f"{path} is at step {progress.step} of an epoch of {len(trainer.task)} steps. {CURE}")
     trainer.model.load_state_dict(tensors_under("model", tensors))
+    if trainer.task.negative_generator is not None:
+        trainer.task.negative_generator.load_state_dict(tensors_under("generator", tensors))
     trainer.best = tensors_under("best", tensors) or None
     restore_optimizers(trainer.optimizers, tensors_under("optimizer", tensors))
     trainer.average.mean, trainer.average.count = tensors_under("average", tensors), progress.averaged
     trainer.random_state = _random_state(path, tensors)
     trainer.progress = progress
+
+
+def _beside(generator: NegativeGenerator | None) -> dict[str, Tensor]:
+    """What there is to keep of a model that is trained beside."""
+    return {} if generator is None else generator.state_dict()
 
 
 def _random_state(path: Path, tensors: Mapping[str, Tensor]) -> Tensor | None:

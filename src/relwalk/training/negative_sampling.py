@@ -4,31 +4,44 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Self
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
-from pydantic import field_validator, model_validator
+from pydantic import SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 from torch import Tensor, nn
 
-from relwalk.checks import MOST
-from relwalk.errors import choose
+from relwalk.checks import DIM, MOST, SEEDS
+from relwalk.errors import RelWalkError, choose
 from relwalk.graph.answers import Side
 from relwalk.graph.graph import Graph
 from relwalk.memory import FLOAT
-from relwalk.models.base import Scorer
+from relwalk.models import MODELS
+from relwalk.models.base import ProductScorer, Scorer
 from relwalk.training.common import CommonSettings, ObjectiveSettings, setting
-from relwalk.training.negatives import SAMPLERS
+from relwalk.training.kbgan import NegativeGenerator
+from relwalk.training.negatives import SAMPLERS, Negatives, uniform
 from relwalk.training.regularizers import regularization
 
 LARGEST_MARGIN = 1e6
+KBGAN = "kbgan"  # the sampler that is a model itself
+CHOICES = (*SAMPLERS, KBGAN)
+
+
+class GeneratorSettings(NamedTuple):
+    """What KBGAN's generator is, all decided."""
+
+    generator_model: str
+    generator_dim: int
+    generator_candidates: int
+    generator_lr: float
 
 
 class SamplingSettings(ObjectiveSettings):
     """Which false triples a true one is held against."""
 
-    sampler: str = setting("uniform", f"how false triples are drawn: {', '.join(SAMPLERS)}", panel="Objective")
+    sampler: str = setting("uniform", f"how false triples are drawn: {', '.join(CHOICES)}", panel="Objective")
     negatives: int = setting(100, "false triples per true one", panel="Objective", ge=1, le=MOST)
     avoid_known: bool = setting(
         False,
@@ -36,12 +49,67 @@ class SamplingSettings(ObjectiveSettings):
         panel="Objective",
         flags=("--avoid-known/--allow-known",),
     )
+    generator_model: str | None = setting(
+        None, "model that chooses negatives by kbgan: a product", panel="Objective", otherwise="distmult"
+    )
+    generator_dim: int | None = setting(
+        None, "dimensions of kbgan's generator", panel="Objective", otherwise="50", ge=1, le=DIM
+    )
+    generator_candidates: int | None = setting(
+        None,
+        "entities that kbgan's generator chooses from, per true triple",
+        panel="Objective",
+        otherwise="20",
+        ge=1,
+        le=MOST,
+    )
+    generator_lr: float | None = setting(
+        None,
+        "learning rate of kbgan's generator; 0: it does not learn",
+        panel="Objective",
+        otherwise="by its model",
+        ge=0,
+    )
 
     @field_validator("sampler")
     @classmethod
     def _sampler_is_known(cls, name: str) -> str:
-        choose("sampler", name, SAMPLERS)
+        choose("sampler", name, dict.fromkeys(CHOICES))
         return name
+
+    @model_validator(mode="after")
+    def _generator_is_kbgans(self) -> Self:
+        said = [name for name in GeneratorSettings._fields if getattr(self, name) is not None]
+        if said and self.sampler != KBGAN:
+            raise ValueError(
+                f"{said[0]} means nothing to the sampler {self.sampler}: say --sampler kbgan, or leave it out"
+            )
+        if self.sampler == KBGAN:
+            self.generator()
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_what_means_nothing(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        found: dict[str, Any] = handler(self)
+        kept = self.sampler == KBGAN
+        return {name: value for name, value in found.items() if kept or name not in GeneratorSettings._fields}
+
+    def generator(self) -> GeneratorSettings:
+        """KBGAN's generator, with the paper's defaults where nothing was said."""
+        name = self.generator_model or "distmult"
+        kind = choose("generator_model", name, MODELS)
+        if not issubclass(kind, ProductScorer):
+            products = ", ".join(name for name, kind in MODELS.items() if issubclass(kind, ProductScorer))
+            raise RelWalkError(f"generator_model is {name}, whose scores are no product; expected one of {products}")
+        return GeneratorSettings(
+            name,
+            self.generator_dim or 50,
+            self.generator_candidates or 20,
+            kind.lr if self.generator_lr is None else self.generator_lr,
+        )
+
+    def resolved(self, model: type[Scorer], options: Mapping[str, Any], entities: int, device: torch.device) -> Self:
+        return self.model_copy(update=self.generator()._asdict()) if self.sampler == KBGAN else self
 
 
 class MarginSettings(SamplingSettings):
@@ -85,7 +153,10 @@ class NegativeSampling(ABC):
         assert isinstance(own, self.Settings)
         self.positives = torch.from_numpy(graph.train.astype(np.int64))
         self.settings, self.own = settings, own
-        self.sampler = SAMPLERS[own.sampler](graph, avoid_known=own.avoid_known)
+        self.negative_generator = build_negative_generator(settings, own, len(graph.entities), len(graph.relations))
+        if self.negative_generator is not None:
+            self.negative_generator.to(device)
+        self.sampler = SAMPLERS.get(own.sampler, uniform)(graph, avoid_known=own.avoid_known)
         self.batch_size = settings.batch_size or -(-len(self.positives) // (settings.batches or 1))
         self.entities = len(graph.entities)
 
@@ -117,10 +188,16 @@ class NegativeSampling(ABC):
             batch = self.positives[rows]
             yield batch[torch.sort(batch[:, 1], stable=True).indices]
 
+    def true_triples(self, batch: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Heads, relations and tails of a batch.  # (batch,) each"""
+        heads, relations, tails = batch.unbind(1)
+        return heads, relations, tails
+
     def loss(self, model: Scorer, batch: Tensor, generator: torch.Generator) -> Tensor:
         """The objective summed over the batch, plus regularization and what the model itself asks for."""
         device = model.device
-        negatives = self.sampler(batch, self.own.negatives, generator)
+        negatives, log_prob = self._negatives(batch, generator)
+        rewards = torch.empty(negatives.entities.shape, device=device)  # (batch, count)
         total = regularization(model, self.settings, *batch.to(device).unbind(1), few=self.few_entities)
         sides: tuple[tuple[Side, Tensor], ...] = (("tail", negatives.tail), ("head", ~negatives.tail))
         for side, rows in sides:
@@ -129,13 +206,29 @@ class NegativeSampling(ABC):
             triples, others = batch[rows].to(device), negatives.entities[rows].to(device)
             given, true = (triples[:, 0], triples[:, 2]) if side == "tail" else (triples[:, 2], triples[:, 0])
             candidates = torch.cat([true.unsqueeze(1), others], dim=1)
-            total = total + self._against(model, side, given, triples[:, 1], candidates)
+            loss, scores = self._against(model, side, given, triples[:, 1], candidates)
+            total, rewards[rows] = total + loss, model.scale * scores[:, 1:].detach()
+        if self.negative_generator is not None and log_prob is not None:
+            total = total + _gradient_only(self.negative_generator.loss(log_prob, rewards))
         return total + model.penalty(torch.unique(batch[:, 1]).to(device))
 
-    def _against(self, model: Scorer, side: Side, given: Tensor, relations: Tensor, candidates: Tensor) -> Tensor:
-        """The objective of questions against candidates (rows, 1 + count), of which the first is the truth."""
+    def _negatives(self, batch: Tensor, generator: torch.Generator) -> tuple[Negatives, Tensor | None]:
+        """False triples, and their log-probabilities (batch, count) when a model chose them."""
+        if self.negative_generator is None:
+            return self.sampler(batch, self.own.negatives, generator), None
+        candidates = self.sampler(batch, self.own.generator().generator_candidates, generator)
+        return self.negative_generator.choose(batch, candidates, self.own.negatives, generator)
+
+    def _against(
+        self, model: Scorer, side: Side, given: Tensor, relations: Tensor, candidates: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The objective of questions against candidates, of which the first is the truth, and all scores.
+
+        # (rows, 1 + count) candidates to (), (rows, 1 + count)
+        """
         if not self.sparse or not _scores_alike_twice(model):
-            return self._objective(model, model.score_candidates(side, given, relations, candidates))
+            scores = model.score_candidates(side, given, relations, candidates)
+            return self._objective(model, scores), scores
         with torch.no_grad():
             scores = model.score_candidates(side, given, relations, candidates)
         with torch.enable_grad():
@@ -144,7 +237,7 @@ class NegativeSampling(ABC):
         (slopes,) = torch.autograd.grad(loss, leaf)
         row, place = slopes.nonzero(as_tuple=True)
         moved = _score(model, side, given[row], relations[row], candidates[row, place])
-        return loss.detach() + _gradient_only((slopes[row, place] * moved).sum())
+        return loss.detach() + _gradient_only((slopes[row, place] * moved).sum()), scores
 
     def _objective(self, model: Scorer, scores: Tensor) -> Tensor:
         return self.against(scores[:, 0], scores[:, 1:], model.scale).sum()
@@ -163,6 +256,18 @@ class Hinge(NegativeSampling):
     def against(self, positive: Tensor, negative: Tensor, scale: float) -> Tensor:
         assert isinstance(self.own, MarginSettings)
         return self.hinge(positive, negative, self.own.margin_for(scale))
+
+
+def build_negative_generator(
+    settings: CommonSettings, own: ObjectiveSettings, entities: int, relations: int
+) -> NegativeGenerator | None:
+    """The model that chooses negatives; None for an objective or a sampler without one."""
+    if not isinstance(own, SamplingSettings) or own.sampler != KBGAN:
+        return None
+    model, dim, _, lr = own.generator()
+    seed = (settings.seed + 1) % SEEDS  # not that of the model: two of a kind would begin as the same
+    sparse = settings.optimizer != "adam"
+    return NegativeGenerator(model, entities, relations, dim, lr=lr, seed=seed, sparse=sparse)
 
 
 def _score(model: Scorer, side: Side, given: Tensor, relations: Tensor, answers: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from relwalk.models.base import Scorer
 from relwalk.training.common import CommonSettings
+from relwalk.training.kbgan import NegativeGenerator
 from relwalk.training.optim import SGD, Adagrad, Adam, Group, Optimizer, RowwiseAdagrad
 from relwalk.training.orthogonal_adagrad import OrthogonalAdagrad
 
@@ -28,11 +29,23 @@ def build_optimizers(model: Scorer, settings: CommonSettings) -> list[Optimizer]
     one_triple = model.dim**-2.0  # about the square of what a single triple asks of a coordinate, in any model
     groups = [Group([*tables], settings.lr, one_triple)]
     if free:
-        groups.append(Group(free, settings.relation_lr or settings.lr, one_triple))
+        groups.append(Group(free, settings.lr if settings.relation_lr is None else settings.relation_lr, one_triple))
     optimizers = [OPTIMIZERS[settings.optimizer](groups)]
     if orthogonal:
-        optimizers.append(OrthogonalAdagrad([Group([*orthogonal], settings.relation_lr or ROTATION_LR)]))
+        optimizers.append(
+            OrthogonalAdagrad(
+                [Group([*orthogonal], ROTATION_LR if settings.relation_lr is None else settings.relation_lr)]
+            )
+        )
     return optimizers
+
+
+def build_all_optimizers(model: Scorer, beside: NegativeGenerator | None, settings: CommonSettings) -> list[Optimizer]:
+    """Those of a model, then those of the one that chooses its negatives."""
+    if beside is None:
+        return build_optimizers(model, settings)
+    own = settings.model_copy(update={"lr": beside.lr, "relation_lr": beside.lr})
+    return [*build_optimizers(model, settings), *build_optimizers(beside.model, own)]
 
 
 REMEMBERED = {"sgd": 0, "rowwise-adagrad": 0, "adagrad": 1, "adam": 2}  # numbers for each weight

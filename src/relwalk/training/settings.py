@@ -19,6 +19,7 @@ from relwalk.graph.graph import Graph
 from relwalk.models.base import Scorer
 from relwalk.training.common import CommonSettings, Named, ObjectiveSettings, setting
 from relwalk.training.likelihood import LikelihoodSettings
+from relwalk.training.negative_sampling import KBGAN, GeneratorSettings
 from relwalk.training.objectives import OBJECTIVES
 from relwalk.training.rates import usual_rate
 from relwalk.training.schedule import SCHEDULES, Constant, Schedule
@@ -93,13 +94,15 @@ def _refuse_idle(kind: str, said: str, own: list[str], left: Mapping[str, Any]) 
 
 
 def fitting(flat: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Flat settings without those that belong to another objective or schedule than is chosen."""
+    """Flat settings without those that belong to another objective, schedule or sampler than is chosen."""
     found = dict(flat)
     for kind, choices in OWNERS.items():
         said = chosen.get(kind, TrainingSettings.model_fields[kind].default.name)
         others = {name for settings in choices.values() for name in own_names(settings)}
         own = own_names(choose(kind, said, choices))
         found = {name: value for name, value in found.items() if name in own or name not in others}
+    if chosen.get("sampler") != KBGAN:
+        found = {name: value for name, value in found.items() if name not in GeneratorSettings._fields}
     return found
 
 

@@ -21,7 +21,8 @@ from relwalk.errors import Interrupted, TrainingDiverged
 from relwalk.models.base import Scorer
 from relwalk.runs.checkpoint import Epoch, Progress
 from relwalk.training.averaging import Average
-from relwalk.training.optimizers import build_optimizers
+from relwalk.training.kbgan import NegativeGenerator
+from relwalk.training.optimizers import build_all_optimizers
 from relwalk.training.prepare import prepared
 from relwalk.training.schedule import rate_factor
 from relwalk.training.settings import TrainingSettings
@@ -47,9 +48,12 @@ class Task(Protocol):
     def note(self) -> str | None: ...  # what should be known of its steps
     @property
     def products(self) -> float | None: ...  # of a question and a candidate in an epoch; None: no matter
+    @property
+    def negative_generator(self) -> NegativeGenerator | None: ...  # a model that is trained beside, if there is one
     def step_bytes(self, model: Scorer) -> int: ...  # what the scores of a step take
     def __len__(self) -> int: ...
     def batches(self, generator: torch.Generator) -> Iterator[Any]: ...
+    def true_triples(self, batch: Any) -> tuple[Tensor, Tensor, Tensor]: ...  # heads, relations, tails of a batch
     def loss(self, model: Scorer, batch: Any, generator: torch.Generator) -> Tensor: ...
 
 
@@ -82,7 +86,7 @@ class Trainer:
     ) -> None:
         self.model, self.task, self.settings = model, task, settings
         self.validate, self.checkpoint, self.observer, self.stop = validate, checkpoint, observer, stop
-        self.optimizers = build_optimizers(model, settings)
+        self.optimizers = build_all_optimizers(model, task.negative_generator, settings)
         self.full_rates = [[group.lr for group in optimizer.groups] for optimizer in self.optimizers]
         self.progress = Progress()
         self.average = Average()
@@ -172,8 +176,13 @@ class Trainer:
             _clip([weights.grad for weights in self.optimizers[0].weights()], self.settings.clip)
         for optimizer in self.optimizers:
             optimizer.step()
-        if self.model.constrained:
-            self.model.constrain(_moved_rows(self.model))
+        beside = self.task.negative_generator
+        for model in (self.model,) if beside is None else (self.model, beside.model):
+            if model.constrained:
+                model.constrain(_moved_rows(model))
+        if self.model.grows:
+            heads, relations, tails = (x.to(self.model.device) for x in self.task.true_triples(batch))
+            self.model.grow(heads, relations, tails, generator)
         return value
 
     def _set_rates(self, epochs_done: float) -> None:
@@ -243,7 +252,9 @@ class Trainer:
     def _check_weights(self) -> None:
         """What is saved can be gone on from: weights that are no numbers are found before."""
         where = f"after step {self.progress.step} of epoch {self.progress.epoch + 1}"
-        for name, weights in self.model.named_parameters():
+        beside = self.task.negative_generator
+        others = [] if beside is None else [(f"{name} of the generator", w) for name, w in beside.named_parameters()]
+        for name, weights in [*self.model.named_parameters(), *others]:
             if not bool(weights.isfinite().all()):
                 raise self._diverged(f"{where} {name} holds values that are not numbers")
 
