@@ -27,12 +27,27 @@ def against(five: Graph, name: str, positive: torch.Tensor) -> torch.Tensor:
     return task.against(positive, NEGATIVE, 0.5)
 
 
+def softplus(x: float) -> float:
+    return math.log(1 + math.exp(x))
+
+
+def weighted(*scores: float) -> float:
+    """Σ p softplus(0.5 + s), p the softmax of the scores: scaled by 0.5 all, with a margin of 1."""
+    total = sum(map(math.exp, scores))
+    return sum(math.exp(s) / total * softplus(0.5 + s) for s in scores)
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
         ("margin", [0.5, 3.0]),  # 0 + (1 + 4.5 - 5), (1 + 3 - 1) + 0
         ("hardest", [0.5, 3.0]),
         ("mean", [0.0, 1.0]),  # 1 + 2.75 - 5 < 0, 1 + 1 - 1
+        (
+            "logistic",
+            [softplus(-3) + (softplus(1) + softplus(2.75)) / 2, softplus(-1) + (softplus(2) + softplus(0)) / 2],
+        ),
+        ("self-adversarial", [softplus(-3) + weighted(0.5, 2.25), softplus(-1) + weighted(1.5, -0.5)]),
         ("softmax", [math.log(1 + math.exp(-2) + math.exp(-0.25)), math.log(1 + math.exp(1) + math.exp(-1))]),
     ],
 )
@@ -52,6 +67,21 @@ def test_raising_the_true_score_never_hurts(five: Graph, name: str) -> None:
     against(five, name, positive).sum().backward()
     assert (positive.grad <= 0).all()
     assert (positive.grad < 0).any()
+
+
+def test_self_adversarial_weights_have_no_gradient_and_without_temperature_all_weigh_the_same(five: Graph) -> None:
+    def loss(negative: torch.Tensor, name: str, **own: float) -> torch.Tensor:
+        task = make_task(five, TrainingSettings(objective=name, margin=2.0, **own))
+        return task.against(POSITIVE, negative, 1.0)
+
+    plain = loss(NEGATIVE, "logistic")
+    torch.testing.assert_close(loss(NEGATIVE, "self-adversarial", temperature=0.0), plain)
+    negative = NEGATIVE.clone().requires_grad_()
+    loss(negative, "self-adversarial", temperature=0.5).sum().backward()
+    expected = torch.softmax(0.5 * NEGATIVE, 1) * torch.sigmoid(2.0 + NEGATIVE)
+    torch.testing.assert_close(negative.grad, expected)
+    hardest = loss(NEGATIVE, "self-adversarial", temperature=1e5)
+    torch.testing.assert_close(hardest, loss(NEGATIVE.amax(1, keepdim=True), "logistic"))
 
 
 def test_a_margin_is_in_units_of_the_score_and_eta_a_ratio_of_likelihoods(five: Graph) -> None:
