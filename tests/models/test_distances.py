@@ -148,7 +148,6 @@ def test_ote_without_scales_is_the_same_both_ways() -> None:
         ("rotate", 7, {}, "RotatE needs an even dim .*; found 7"),
         ("ote", 10, {}, "found dim 10 and block_size 4"),
         ("ote", 8, {"block_size": 0}, "block_size is 0; expected a whole number"),
-        ("rotate", 8, {"reciprocal": True}, "RotatE cannot be reciprocal"),
     ],
 )
 def test_what_does_not_fit_is_refused(name: str, dim: int, options: dict, words: str) -> None:
