@@ -48,6 +48,7 @@ from relwalk.runs.run import (
 from relwalk.training.checkpoint import check_checkpoint, restore_checkpoint, save_checkpoint
 from relwalk.training.display import Observers, training_display
 from relwalk.training.likelihood import LikelihoodSettings
+from relwalk.training.negative_sampling import build_negative_generator
 from relwalk.training.objectives import OBJECTIVES
 from relwalk.training.optimizers import copies_held
 from relwalk.training.prepare import check_dropout
@@ -93,6 +94,7 @@ def train(
     # Before anything is written: a wrong option must leave no folder.
     fresh = fresh_model(record, graph, copies=copies_held(record.training), model=kind)
     check_dropout(fresh, record.training)
+    build_negative_generator(record.training, record.training.objective, len(graph.entities), len(graph.relations))
     if out is None:
         return _Training(record, graph, fresh, place, observer, progress, stop).run()
     path, first = Path(out), record

@@ -18,7 +18,7 @@ from relwalk.models.distmult import DistMult
 from relwalk.models.reciprocal import Reciprocal
 from relwalk.models.relwalk import RelWalk
 from relwalk.models.rescal import RESCAL
-from relwalk.models.size import refuse_too_large
+from relwalk.models.size import most_numbers, refuse_too_large
 from relwalk.models.transe import TransE
 from relwalk.models.transg import TransG
 
@@ -107,7 +107,8 @@ def build_model(
         generator = torch.Generator().manual_seed(seed)
         return kind(entities, count, dim, generator=generator, **own)  # type: ignore[call-arg]
 
-    refuse_too_large(build, entities, count, dim, copies=copies, what=f"{kind.__name__} of {dim:,} dimensions")
+    most = most_numbers(entities, count, dim, own.values())
+    refuse_too_large(build, most, copies=copies, what=f"{kind.__name__} of {dim:,} dimensions")
     made = build()
     if not reciprocal:
         return made
