@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from relwalk.errors import RelWalkError
+from relwalk.evaluation.ranking import rank
 from relwalk.experiment import train
 from relwalk.graph.graph import Graph
 from relwalk.graph.vocabulary import Vocabulary
@@ -147,6 +148,16 @@ def components(meanings: int, seed: int, **settings) -> list[int]:
 def test_a_relation_gets_as_many_components_as_it_has_meanings(seed: int) -> None:
     assert components(1, seed, epochs=100) == [1, 1, 1]
     assert components(2, seed, epochs=100)[2] > 1
+
+
+@pytest.mark.parametrize("objective", ["likelihood", "margin"])
+def test_it_learns_while_it_grows(world: Graph, objective: str) -> None:
+    run = train(world, model="transg", dim=16, epochs=5, objective=objective, max_components=2, beta=0.5, settle=2)
+    untrained = build_model("transg", len(world.entities), len(world.relations), 16, seed=0, options={})
+    assert rank(run.model, world, "valid").mrr > 5 * rank(untrained, world, "valid").mrr
+    assert isinstance(run.model, TransG)
+    assert run.model.open.min() == 2
+    assert run.model.entity.weight.norm(dim=-1).max() <= 1 + 1e-5
 
 
 def test_averages_are_refused(world: Graph) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -149,6 +151,13 @@ def test_the_generator_learns_beside_any_model(world: Graph) -> None:
 def test_settings_that_mean_nothing_are_refused(wrong: dict, words: str) -> None:
     with pytest.raises((ValidationError, RelWalkError, UnknownChoice), match=words):
         TrainingSettings(objective="margin", **wrong)
+
+
+def test_a_generator_that_cannot_be_built_leaves_no_folder(easy: Graph, tmp_path: Path) -> None:
+    settings = {"objective": "margin", "sampler": "kbgan", "generator_model": "complex", "generator_dim": 7}
+    with pytest.raises(RelWalkError, match="ComplEx needs an even dim"):
+        train(easy, dim=4, epochs=1, out=tmp_path / "run", **settings)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_settings_of_the_generator_belong_to_kbgan_alone() -> None:

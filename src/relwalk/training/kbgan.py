@@ -18,7 +18,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from relwalk.errors import RelWalkError
 from relwalk.graph.answers import Side
 from relwalk.models import ProductScorer, build_model
 from relwalk.training.negatives import Negatives
@@ -45,10 +44,7 @@ class NegativeGenerator(nn.Module):
         super().__init__()
         self.lr = lr
         made = build_model(model, entities, relations, dim, seed=seed, options={})
-        if not isinstance(made, ProductScorer):
-            raise RelWalkError(
-                f"generator_model is {model}; expected a model that is a product, like distmult, complex or transe"
-            )
+        assert isinstance(made, ProductScorer), f"{model} is no product: the settings refuse it"
         self.model = made
         for table in made.tables():
             table.sparse = sparse

@@ -156,7 +156,8 @@ class NegativeSampling(ABC):
         self.negative_generator = build_negative_generator(settings, own, len(graph.entities), len(graph.relations))
         if self.negative_generator is not None:
             self.negative_generator.to(device)
-        self.sampler = SAMPLERS.get(own.sampler, uniform)(graph, avoid_known=own.avoid_known)
+        draws = SAMPLERS.get(own.sampler, uniform)  # uniform are the candidates that kbgan chooses from
+        self.sampler = draws(graph, avoid_known=own.avoid_known)
         self.batch_size = settings.batch_size or -(-len(self.positives) // (settings.batches or 1))
         self.entities = len(graph.entities)
 
