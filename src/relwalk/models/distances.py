@@ -20,7 +20,7 @@ class _BlockDistances(torch.autograd.Function):
         x, y = (vectors.permute(1, 2, 0).contiguous() for vectors in (x, y))  # (width, blocks, rows)
         ctx.save_for_backward(x, y, place)
         out = x.new_empty(x.shape[2], y.shape[2] if place is None else place.shape[1])
-        for tile in _tiles(len(out), out.shape[1], x.shape[1]):
+        for tile in _tiles(out.shape, x.shape[1]):
             torch.sum(_lengths(x, y, place, tile), 0, out=out[tile])
         return out
 
@@ -28,7 +28,7 @@ class _BlockDistances(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
         x, y, place = ctx.saved_tensors
         to_x, to_y = torch.zeros_like(x), torch.zeros_like(y)
-        for tile in _tiles(len(grads[0]), grads[0].shape[1], x.shape[1]):
+        for tile in _tiles(grads[0].shape, x.shape[1]):
             rows, columns = tile
             lengths = _lengths(x, y, place, tile)
             weights = (grads[0][tile] / lengths).masked_fill_(lengths == 0, 0.0)
@@ -42,8 +42,9 @@ class _BlockDistances(torch.autograd.Function):
         return to_x.permute(2, 0, 1), to_y.permute(2, 0, 1), None
 
 
-def _tiles(rows: int, columns: int, blocks: int) -> Iterator[tuple[slice, slice]]:
+def _tiles(shape: torch.Size, blocks: int) -> Iterator[tuple[slice, slice]]:
     """Rows and columns, of which the distances of all blocks are `TILE` numbers at most, as far as one pair allows."""
+    rows, columns = shape
     width = max(1, min(columns, COLUMNS, TILE // blocks))
     height = max(1, TILE // (width * blocks))
     for top in range(0, rows, height):

@@ -35,6 +35,8 @@ class OTE(Scorer):
     formula = "-Σ_b ||exp(s) φ(M) h - t||_b - Σ_b ||exp(-s) φ(M)ᵀ t - h||_b"
     expresses = ("symmetry", "antisymmetry", "inversion", "composition")
 
+    lr = 0.5  # of unsquared lengths: gradients do not grow with the distance
+
     def __init__(
         self, entities: int, relations: int, dim: int, *, generator: torch.Generator, block_size: int = 4
     ) -> None:

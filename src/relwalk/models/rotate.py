@@ -34,6 +34,8 @@ class RotatE(Scorer):
     formula = "-Σ_i |h_i r_i - t_i|, |r_i| = 1"
     expresses = ("symmetry", "antisymmetry", "inversion", "composition")
 
+    lr = 0.5  # of unsquared lengths: gradients do not grow with the distance
+
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
         if dim % 2:
