@@ -36,7 +36,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "models": under(
         "models",
-        "base complex distmult keys orthogonal reciprocal relation_matmul relwalk rescal size tables transe",
+        "base complex compressed distmult factors keys lowrank orthogonal quantised reciprocal relation_matmul relwalk "
+        "rescal size tables transe",
     ),
     "settings": under(
         "training",
@@ -52,20 +53,22 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "evaluation": under(
         "evaluation", "baselines calibration classification estimate metrics questions ranking result scores trained"
     ),
+    "compression": under("compression", "compress curve search"),
     "theory": under(
         "theory",
         "analyse closed_loop concentration correlation generate lemma orthogonality partition relation_similarity "
         "sphere sweep theorem walk",
     ),
     "report": under(
-        "report", "charts entity_map facts geometry html page paper png probability results sections theorem"
+        "report", "charts components entity_map facts geometry html page paper png probability results sections theorem"
     ),
     "experiment": ("recipes", "keywords", "config", "generation", "experiment", "synthetic", "reporting", "testing"),
     "cli": (
         "__main__",
         *under(
             "cli",
-            "app console failures graphs load models options printable queries report runs streams theory training",
+            "app compress console failures graphs load models options printable queries report runs streams theory "
+            "training",
         ),
     ),
 }

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from relwalk.compression.compress import Compressed, compress
     from relwalk.errors import RelWalkError
     from relwalk.evaluation.classification import ClassificationResult, classify
     from relwalk.evaluation.ranking import rank
@@ -41,6 +42,7 @@ _HOMES = {
     "Answer": "relwalk.prediction",
     "Answers": "relwalk.prediction",
     "ClassificationResult": "relwalk.evaluation.classification",
+    "Compressed": "relwalk.compression.compress",
     "Graph": "relwalk.graph.graph",
     "RankingResult": "relwalk.evaluation.result",
     "RelWalk": "relwalk.models",
@@ -50,6 +52,7 @@ _HOMES = {
     "analyse": "relwalk.theory.analyse",
     "classify": "relwalk.evaluation.classification",
     "closed_loop": "relwalk.theory.closed_loop",
+    "compress": "relwalk.compression.compress",
     "describe": "relwalk.graph.statistics",
     "export": "relwalk.exports",
     "generate": "relwalk.theory.generate",
@@ -70,6 +73,7 @@ __all__ = [
     "Answer",
     "Answers",
     "ClassificationResult",
+    "Compressed",
     "Graph",
     "RankingResult",
     "RelWalk",
@@ -79,6 +83,7 @@ __all__ = [
     "analyse",
     "classify",
     "closed_loop",
+    "compress",
     "describe",
     "export",
     "generate",

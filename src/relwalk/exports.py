@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from relwalk.errors import RefusedOverwrite, choose
 from relwalk.files import write_atomically
 from relwalk.models import Reciprocal
+from relwalk.models.compressed import whole_weights
 from relwalk.runs.folder import writing_into
 from relwalk.runs.run import Run
 
@@ -39,7 +40,7 @@ def weights(run: Run) -> Arrays:
     """Every weight of the model by name; `entity` is (entities, dim). RelWalk's R1 and R2 are always both there, and
     the weights of reciprocal relations as `<name>_inverse`."""
     model = run.model.base if isinstance(run.model, Reciprocal) else run.model
-    state = model.state_dict().items()
+    state = whole_weights(model).items()
     arrays = {name.removesuffix(".weight"): tensor.detach().cpu().numpy() for name, tensor in state}
     for name in ("R1", "R2"):
         if hasattr(model, name):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
@@ -25,3 +28,28 @@ class KeyCache:
         if side not in self._made or self._made[side][0] != weights:
             self._made[side] = weights, self.model.keys(side)
         return self._made[side][1]
+
+
+class KeyBlocks:
+    """The keys of candidates of a model whose entities are codes: each time they are gone through, they are decoded, a
+    block at a time."""
+
+    def __init__(self, model: ProductScorer, side: Side, entities: Tensor | None, relation: Tensor | None) -> None:
+        self.model, self.side, self.entities, self.relation = model, side, entities, relation
+
+    def __len__(self) -> int:
+        return self.model.entities if self.entities is None else len(self.entities)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return self.model.key_blocks(self.side, self.entities, self.relation)
+
+    @cached_property
+    def longest(self) -> Tensor:
+        """The length of the longest key."""
+        return torch.stack([longest_vector(keys) for keys in self]).amax()
+
+
+def longest_vector(vectors: Tensor) -> Tensor:
+    """The length of the longest row."""
+    longest: Tensor = torch.linalg.vector_norm(vectors, dim=1).amax()
+    return longest

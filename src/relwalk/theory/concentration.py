@@ -194,7 +194,7 @@ def _note(model: RelWalk, relations: tuple[RelationConcentration, ...]) -> str:
     text = (
         "Orthogonality is exact: over all entities Z_c cannot depend on the relation; differences are noise."
         if model.exact
-        else "Orthogonality is soft: R c is not quite uniform, so Z_c may depend on the relation."
+        else "Orthogonality is not exact: R c is not quite uniform, so Z_c may depend on the relation."
     )
     norms = model.vectors().detach().norm(dim=-1)
     text += (
