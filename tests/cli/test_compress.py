@@ -56,5 +56,6 @@ def test_wrong_flags(run: Path, flags: list[str], words: str, tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_is_needed(run: Path) -> None:
-    assert "--out FOLDER" in relwalk("compress", run, "--rank", 3, status=1).stderr
+def test_the_place_when_none_is_given(run: Path) -> None:
+    assert "run-compressed: eig 3" in relwalk("compress", run, "--rank", 3).stdout
+    assert (run.parent / "run-compressed" / "run.json").is_file()

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def compress(
     run: options.RunFolder,
     out: Annotated[
-        Path | None, typer.Option(help="Where the smaller run goes; with --curve, a folder for curve.json, curve.svg.")
+        Path | None,
+        typer.Option(help="Where the smaller run goes, else RUN-compressed; with --curve, a folder for data and plot."),
     ] = None,
     rank: Annotated[int | None, typer.Option(help="Components K to keep of every R - I, from 1 to d.")] = None,
     method: Annotated[
@@ -48,11 +49,9 @@ def compress(
             raise RelWalkError("--curve goes through all ranks and methods: leave out how to compress")
         _draw(runs.open_run(run), out, force, as_json)
         return
-    if out is None:
-        raise RelWalkError("say where the smaller run goes: --out FOLDER")
     found = make_smaller(
         runs.open_run(run),
-        out=out,
+        out=out if out is not None else run.parent / f"{run.name}-compressed",
         rank=rank,
         method=method,
         around=around,

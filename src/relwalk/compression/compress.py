@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
-from pydantic import ValidationError
 from safetensors.torch import save as save_tensors
 
-from relwalk.checks import check_number, shown
+from relwalk.checks import check_number, check_whole, shown
 from relwalk.compression.search import Fixed, smallest_that_keeps
 from relwalk.display import Shown, caption, html_table
 from relwalk.errors import RelWalkError, UnknownChoice
@@ -137,20 +136,26 @@ def compress(
     With `keep`, what is not said is searched for: the smallest that loses at most so much MRR on valid.
     """
     given = _check(run, out, method, around, precision, entities)
-    fixed = Fixed(**given, rank=rank, code_bytes=code_bytes)
+    dim = run.model.dim
+    fixed = Fixed(
+        **given,
+        rank=check_whole("rank", rank, 1, dim) if rank is not None else None,
+        code_bytes=check_whole("code_bytes", code_bytes, 1, dim) if code_bytes is not None else None,
+    )
     with showing(progress) as on_progress:
         compressor = Compressor(run.model)
         if keep is not None:
             lost = check_number("keep", keep, 0, 1)
             how = smallest_that_keeps(compressor, run.graph, fixed, lost, on_progress)
         else:
-            how = _made_of(fixed, run.model.dim)
+            how = _made_of(fixed)
+            how.check(dim)
         small = _small_run(run, compressor, how, on_progress)
         size = len(save_tensors({n: t.contiguous() for n, t in small.model.state_dict().items()}))
         if out is not None:
             small = _save(small, Path(out), size, force)
         split = _judged_by(run.graph)
-        figures = {} if split is None else {rule: _figures(run, small, split, rule, on_progress) for rule in RULES}
+        figures = {str(rule): _figures(run, small, split, rule, on_progress) for rule in RULES if split is not None}
         overlap, questions = _overlap(run, small, split)
     file = run.path / WEIGHTS if run.path is not None else None
     before = file.stat().st_size if file is not None and file.is_file() else held_bytes(run.model)
@@ -176,18 +181,12 @@ def _check(run: Run, out: Path | str | None, *names: str | None) -> dict[str, An
     return given
 
 
-def _made_of(fixed: Fixed, dim: int) -> Compression:
+def _made_of(fixed: Fixed) -> Compression:
     """What was asked for, without a search; a rank alone means eig."""
     values = {name: value for name, value in fixed._asdict().items() if value is not None}
     if fixed.rank is not None:
         values.setdefault("method", "eig")
-    try:
-        how = Compression(**values)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        raise RelWalkError(f"{fault['loc'][0]} is {shown(fault['input'])}; expected a whole number") from error
-    how.check(dim)
-    return how
+    return Compression(**values)
 
 
 def _small_run(run: Run, compressor: Compressor, how: Compression, on_progress: OnProgress) -> Run:

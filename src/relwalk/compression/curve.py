@@ -126,7 +126,8 @@ def curve(
     tenths = [max(1, round(model.dim * k / STEPS)) for k in range(1, STEPS + 1)]
     kept = sorted({check_whole("rank", k, 1, model.dim) for k in (tenths if ranks is None else ranks)})
     kinds = [(method, "identity") for method in METHODS] + [("eig", "signs")] * has_diagonal(model)
-    compressor, points = Compressor(model), []
+    compressor = Compressor(model)
+    points: list[Point] = []
     with showing(progress) as on_progress:
         for method, around in kinds:
             for k in kept:

@@ -95,10 +95,12 @@ class Scores:
         if self.product is None or keys is None:
             return Asked(ids, relations, entities, None, False)
         queries = self.product.queries(self.side, ids, relations)
-        longest = longest_vector(keys) if isinstance(keys, Tensor) else keys.longest
+        product: Product | DecodedProduct
+        if isinstance(keys, KeyBlocks):
+            product, longest = DecodedProduct(keys, queries), keys.longest
+        else:
+            product, longest = Product.from_vectors(keys, queries), longest_vector(keys)
         finite = bool(longest_vector(queries) * longest < HUGE)  # |q·k| <= |q||k|, and so is every sum on the way
-        whole = isinstance(keys, Tensor)
-        product = Product.from_vectors(keys, queries) if whole else DecodedProduct(keys, queries)
         return Asked(ids, relations, entities, product, finite)
 
     def score(self, asked: Asked, rows: Longs) -> Tensor:

@@ -40,8 +40,6 @@ class Compression(BaseModel):
 
     def check(self, dim: int) -> None:
         """Refuse what is not a compression of a model of `dim` dimensions."""
-        if self.method is None and self.entities is None:
-            raise RelWalkError("nothing is compressed. Give a rank or a method for the relations, or entities=int8.")
         if self.method is not None:
             self._check_factors(dim)
         elif self.rank is not None or self.precision != "float32" or self.around != "identity":
@@ -50,6 +48,8 @@ class Compression(BaseModel):
             check_whole("code_bytes", self.code_bytes, 1, dim)
         elif self.code_bytes is not None:
             raise RelWalkError("code_bytes are those of entities=pq. Say so, or leave them out.")
+        if self.method is None and self.entities is None:
+            raise RelWalkError("nothing is compressed. Give a rank or a method for the relations, or entities=int8.")
 
     def _check_factors(self, dim: int) -> None:
         if self.method != "lossless":

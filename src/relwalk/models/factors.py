@@ -104,7 +104,7 @@ class Rotations(Factors):
         D = of_relation(self.diagonal, relation)
         rows = rows if transposed else rows * D
         x = rows @ Q.T  # (rows, K)
-        other = x.unflatten(1, (-1, 2)).flip(-1).flatten(1)  # each coordinate's partner in its block
+        other = x.view(len(x), x.shape[1] // 2, 2).flip(-1).view(x.shape)  # each coordinate's partner in its block
         turned = torch.addmm(rows, x * own + other * (-side if transposed else side), Q)  # (rows, dim)
         return turned * D if transposed else turned
 
