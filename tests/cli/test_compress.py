@@ -17,6 +17,8 @@ WRONG = [
     (["--method", "lossles"], "Did you mean 'lossless'"),
     ([], "nothing is compressed"),
     (["--curve", "--rank", "3"], "leave out how to compress"),
+    (["--curve", "--triples", "0"], "triples is 0"),
+    (["--rank", "3", "--triples", "5"], "--triples are those of --curve"),
 ]
 
 

@@ -50,8 +50,6 @@ def test_it_is_drawn(run: Run) -> None:
 def test_it_stands_on_the_page(run: Run) -> None:
     page = make_report(run, directions=20)
     assert "How many components does it need?" in page and "MRR over K on world" in page
-    small = make_report(compress(run, rank=4).run, directions=20)
-    assert "Draw the curve of the run that it was made from" in small
 
 
 def test_what_has_no_curve_says_why(run: Run, five: Graph) -> None:

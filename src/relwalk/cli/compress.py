@@ -38,6 +38,9 @@ def compress(
     curve: Annotated[
         bool, typer.Option("--curve", help="Accuracy over K on test instead: the paper's Figure 2.")
     ] = False,
+    triples: Annotated[
+        int | None, typer.Option(help="Of --curve: how many triples to rank, drawn at random; else all of test.")
+    ] = None,
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
@@ -47,8 +50,10 @@ def compress(
     if curve:
         if any(value is not None for value in (rank, method, around, precision, entities, code_bytes, keep)):
             raise RelWalkError("--curve goes through all ranks and methods: leave out how to compress")
-        _draw(runs.open_run(run), out, force, as_json)
+        _draw(runs.open_run(run), out, triples, force, as_json)
         return
+    if triples is not None:
+        raise RelWalkError("--triples are those of --curve: the others rank all of them. Leave it out.")
     found = make_smaller(
         runs.open_run(run),
         out=out if out is not None else run.parent / f"{run.name}-compressed",
@@ -65,7 +70,7 @@ def compress(
     console.result(found, as_json)
 
 
-def _draw(run: Run, out: Path | None, force: bool, as_json: bool) -> None:
+def _draw(run: Run, out: Path | None, triples: int | None, force: bool, as_json: bool) -> None:
     from relwalk.compression.curve import curve as measure
     from relwalk.files import write_atomically
     from relwalk.report.components import curve_svg
@@ -74,7 +79,7 @@ def _draw(run: Run, out: Path | None, force: bool, as_json: bool) -> None:
     for path in files:
         if path.exists() and not force:
             raise RefusedOverwrite(path)
-    found = measure(run, progress=True)
+    found = measure(run, triples=triples, progress=True)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         written = (json.dumps(found.as_dict(), indent=1) + "\n", curve_svg(found))
