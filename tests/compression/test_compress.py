@@ -100,6 +100,7 @@ def test_it_is_used_like_any_other(run: Run, how: dict[str, Any], tmp_path: Path
 
 def test_it_has_a_page(run: Run) -> None:
     page = make_report(compress(run, rank=4, entities="int8").run, directions=20)
+    assert "RelWalk, compressed" in page and "eig 4, entities int8" in page
     assert "Draw the curve of the run that it was made from" in page
 
 

@@ -19,7 +19,7 @@ from relwalk.evaluation.metrics import RankMetrics
 from relwalk.evaluation.ranking import CandidateRule, rank
 from relwalk.graph.graph import Graph, Split
 from relwalk.models.compressed import Compression, Compressor, Method, held_bytes
-from relwalk.models.factors import PRECISIONS
+from relwalk.models.factored import PRECISIONS
 from relwalk.models.quantised import ENTITY_FORMATS
 from relwalk.prediction import Query, predict_many
 from relwalk.progress import OnProgress, Progress

@@ -14,7 +14,8 @@ from torch import Tensor
 from relwalk.checks import check_whole
 from relwalk.errors import RelWalkError
 from relwalk.models.base import ProductScorer, Scorer
-from relwalk.models.factors import Around, Decomposition, Factors, Precision, decompose, empty_factors, reflections
+from relwalk.models.decomposition import Decomposition, decompose, reflections
+from relwalk.models.factored import Around, FactoredMatrices, Precision, empty_matrices
 from relwalk.models.lowrank import FactoredRelWalk, FactoredRESCAL
 from relwalk.models.quantised import ENTITY_FORMATS, EntityFormat, empty_table
 from relwalk.models.reciprocal import Reciprocal
@@ -90,7 +91,7 @@ class Compressor:
         how.check(self.model.dim)
         return _rebuild(self.model, how, self._table, self._factors).eval()
 
-    def _factors(self, model: Scorer, name: str, how: Compression) -> Factors:
+    def _factors(self, model: Scorer, name: str, how: Compression) -> FactoredMatrices:
         matrices = getattr(model, name).detach()
         if how.method == "lossless":
             return reflections(matrices)
@@ -122,10 +123,10 @@ def compressed_blank(build: Callable[[int], Scorer], entities: int, how: Compres
         assert how.entities is not None
         return empty_table(how.entities, entities, of.embedding_dim, how.codes(of.embedding_dim, whole.dim))
 
-    def factors(model: Scorer, name: str, how: Compression) -> Factors:
+    def factors(model: Scorer, name: str, how: Compression) -> FactoredMatrices:
         around, orthogonal = _kind(model, how)
         shape = (model.relations, how.rank or 0, model.dim)
-        return empty_factors(how.method or "", around, shape, how.precision, orthogonal=orthogonal)
+        return empty_matrices(how.method or "", around, shape, how.precision, orthogonal=orthogonal)
 
     whole = build(1 if how.entities is not None else entities)
     how.check(whole.dim)
@@ -158,7 +159,7 @@ def whole_weights(model: Scorer) -> dict[str, Tensor]:
     found = dict(model.state_dict())
     for name, module in model.named_modules():
         codes = isinstance(module, EntityTable) and module.coded
-        if codes or isinstance(module, Factors):
+        if codes or isinstance(module, FactoredMatrices):
             found = {key: tensor for key, tensor in found.items() if not key.startswith(f"{name}.")}
         if codes:
             found[f"{name}.weight"] = module()
@@ -179,7 +180,7 @@ def held_bytes(model: Scorer) -> int:
 
 
 _Tables = Callable[[EntityTable, Compression], EntityTable]
-_Stacks = Callable[[Scorer, str, Compression], Factors]
+_Stacks = Callable[[Scorer, str, Compression], FactoredMatrices]
 
 
 def _rebuild(model: Scorer, how: Compression, table: _Tables, factors: _Stacks) -> Scorer:

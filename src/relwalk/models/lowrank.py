@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer, Scorer
-from relwalk.models.factors import Factors
+from relwalk.models.factored import FactoredMatrices
 from relwalk.models.relwalk import RelWalk
 from relwalk.models.rescal import RESCAL
 from relwalk.models.tables import Dropout
@@ -23,7 +23,7 @@ class FactoredRelWalk(RelWalk):
     the same when M is orthogonal and defined when cutting or rounding left it only nearly so.
     """
 
-    def __init__(self, whole: RelWalk, R2: Factors, R1: Factors | None = None) -> None:
+    def __init__(self, whole: RelWalk, R2: FactoredMatrices, R1: FactoredMatrices | None = None) -> None:
         ProductScorer.__init__(self, whole.entities, whole.relations, whole.dim)  # no matrices to be started
         self.orthogonality, self.scale, self.lr = whole.orthogonality, whole.scale, whole.lr
         self.keys_by_side, self.keys_by_relation = whole.keys_by_side, whole.keys_by_relation
@@ -75,7 +75,7 @@ class FactoredRelWalk(RelWalk):
 class FactoredRESCAL(RESCAL):
     """RESCAL with M = Uᵀ V: hᵀM t = (U h)·(V t)."""
 
-    def __init__(self, whole: RESCAL, M: Factors) -> None:
+    def __init__(self, whole: RESCAL, M: FactoredMatrices) -> None:
         ProductScorer.__init__(self, whole.entities, whole.relations, whole.dim)  # no matrices to be started
         self.entity, self.factors = whole.entity, M
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()

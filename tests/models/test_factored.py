@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from relwalk.models.factors import Factors, decompose, empty_factors, leading, reflections
+from relwalk.models.decomposition import decompose, leading, reflections
+from relwalk.models.factored import FactoredMatrices, empty_matrices
 from relwalk.models.orthogonal import random_rotations, random_signs
 
 RELATIONS = 6
@@ -23,7 +24,9 @@ def matrices(dim: int, orthogonal: bool) -> torch.Tensor:
     return found if orthogonal else found + 0.1 * torch.randn(found.shape, generator=generator)
 
 
-def cut(dim: int, rank: int, method: str, orthogonal: bool, around: str = "identity") -> tuple[torch.Tensor, Factors]:
+def cut(
+    dim: int, rank: int, method: str, orthogonal: bool, around: str = "identity"
+) -> tuple[torch.Tensor, FactoredMatrices]:
     whole = matrices(dim, orthogonal)
     return whole, decompose(whole, method, around, orthogonal=orthogonal).cut(rank)
 
@@ -48,7 +51,7 @@ def test_reflections_are_all_of_an_orthogonal_matrix(dim: int) -> None:
     check_products(factors, whole)
 
 
-def check_products(factors: Factors, whole: torch.Tensor) -> None:
+def check_products(factors: FactoredMatrices, whole: torch.Tensor) -> None:
     """Rows of mixed relations, and of one, by the matrix and by its transpose."""
     generator = torch.Generator().manual_seed(1)
     relations = torch.randint(0, len(whole), (9,), generator=generator)
@@ -133,10 +136,10 @@ def test_rounded_factors_are_near(precision: str) -> None:
 
 @pytest.mark.parametrize("precision", ["float32", "float16", "int8"])
 @pytest.mark.parametrize(("method", "orthogonal"), [*KINDS, ("lossless", True)])
-def test_empty_factors_have_the_place_that_full_ones_need(method: str, orthogonal: bool, precision: str) -> None:
+def test_empty_matrices_have_the_place_that_full_ones_need(method: str, orthogonal: bool, precision: str) -> None:
     whole = matrices(7, orthogonal)
     for around in ("identity", "signs"):
-        empty = empty_factors(method, around, (RELATIONS, 3, 7), precision, orthogonal=orthogonal)  # type: ignore[arg-type]
+        empty = empty_matrices(method, around, (RELATIONS, 3, 7), precision, orthogonal=orthogonal)  # type: ignore[arg-type]
         full = (
             reflections(whole)
             if method == "lossless"
