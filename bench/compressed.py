@@ -26,7 +26,8 @@ from relwalk.evaluation.ranking import rank as rank_split
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
 from relwalk.graph.vocabulary import Vocabulary
-from relwalk.models.compressed import Compression, Compressor, held_bytes
+from relwalk.models.compressed import Compression, held_bytes
+from relwalk.models.compressor import Compressor
 from relwalk.prediction import predict
 from relwalk.runs.run import (
     GraphRecord,

@@ -36,8 +36,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "models": under(
         "models",
-        "base complex compressed decomposition distmult factored keys lowrank orthogonal quantised reciprocal "
-        "relation_matmul relwalk rescal size tables transe",
+        "base complex compressed compressor decomposition distmult factored keys lowrank orthogonal quantised "
+        "reciprocal relation_matmul relwalk rescal size tables transe",
     ),
     "settings": under(
         "training",

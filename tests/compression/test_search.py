@@ -12,7 +12,8 @@ from relwalk.compression.search import Fixed, entity_steps, relation_steps
 from relwalk.errors import GraphError, RelWalkError
 from relwalk.experiment import train
 from relwalk.graph.graph import Graph
-from relwalk.models.compressed import Compression, Compressor, held_bytes
+from relwalk.models.compressed import Compression, held_bytes
+from relwalk.models.compressor import Compressor
 from relwalk.runs.run import Run
 from tests.conftest import TEST, TRAIN, make_graph
 

@@ -10,7 +10,8 @@ import torch
 from relwalk.errors import RelWalkError
 from relwalk.graph.answers import SIDES
 from relwalk.models import base, build_model
-from relwalk.models.compressed import Compression, Compressor, compressed_blank, held_bytes, whole_weights
+from relwalk.models.compressed import Compression, compressed_blank, held_bytes, whole_weights
+from relwalk.models.compressor import Compressor
 from relwalk.testing import (
     ENTITIES,
     RELATIONS,

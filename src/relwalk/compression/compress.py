@@ -18,7 +18,8 @@ from relwalk.errors import RelWalkError, UnknownChoice
 from relwalk.evaluation.metrics import RankMetrics
 from relwalk.evaluation.ranking import CandidateRule, rank
 from relwalk.graph.graph import Graph, Split
-from relwalk.models.compressed import Compression, Compressor, Method, held_bytes
+from relwalk.models.compressed import Compression, Method, held_bytes
+from relwalk.models.compressor import Compressor
 from relwalk.models.factored import PRECISIONS
 from relwalk.models.quantised import ENTITY_FORMATS
 from relwalk.prediction import Query, predict_many

@@ -13,7 +13,8 @@ from relwalk.display import Shown, caption, html_table
 from relwalk.errors import GraphError, RelWalkError
 from relwalk.evaluation.ranking import rank
 from relwalk.graph.graph import Split
-from relwalk.models.compressed import Compression, Compressor, has_diagonal, has_matrices
+from relwalk.models.compressed import Compression, has_diagonal, has_matrices
+from relwalk.models.compressor import Compressor
 from relwalk.progress import Progress
 from relwalk.progress import shown as showing
 from relwalk.runs.run import Run

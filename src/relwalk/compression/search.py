@@ -11,7 +11,8 @@ from relwalk.errors import GraphError, RelWalkError
 from relwalk.evaluation.ranking import rank
 from relwalk.graph.graph import Graph
 from relwalk.models.base import Scorer
-from relwalk.models.compressed import Compression, Compressor, has_diagonal, has_matrices, held_bytes
+from relwalk.models.compressed import Compression, has_diagonal, has_matrices, held_bytes
+from relwalk.models.compressor import Compressor
 from relwalk.progress import OnProgress, silent
 
 RANKS = (1 / 32, 1 / 16, 3 / 32, 1 / 8, 3 / 16, 1 / 4, 3 / 8, 1 / 2, 3 / 4, 1)  # shares of d

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
@@ -14,10 +13,9 @@ from torch import Tensor
 from relwalk.checks import check_whole
 from relwalk.errors import RelWalkError
 from relwalk.models.base import ProductScorer, Scorer
-from relwalk.models.decomposition import Decomposition, decompose, reflections
 from relwalk.models.factored import Around, FactoredMatrices, Precision, empty_matrices
 from relwalk.models.lowrank import FactoredRelWalk, FactoredRESCAL
-from relwalk.models.quantised import ENTITY_FORMATS, EntityFormat, empty_table
+from relwalk.models.quantised import EntityFormat, empty_table
 from relwalk.models.reciprocal import Reciprocal
 from relwalk.models.relwalk import RelWalk
 from relwalk.models.rescal import RESCAL
@@ -74,43 +72,6 @@ class Compression(BaseModel):
         return ", ".join(part for part in (" ".join(filter(None, (relations, around, rounded))), entities) if part)
 
 
-@dataclass(frozen=True)
-class Compressor:
-    """A model, decomposed and coded once for whatever is asked of it: `compressor(how)` is a smaller model.
-
-    The model stays as it is; the smaller one shares the weights that are not compressed.
-    """
-
-    model: Scorer
-    decompositions: dict[tuple[str, str, str], Decomposition] = field(default_factory=dict)
-    tables: dict[tuple[int, str, int], EntityTable] = field(default_factory=dict)
-
-    @torch.no_grad()
-    def __call__(self, how: Compression) -> Scorer:
-        refuse_compressed(self.model)
-        how.check(self.model.dim)
-        return _rebuild(self.model, how, self._table, self._factors).eval()
-
-    def _factors(self, model: Scorer, name: str, how: Compression) -> FactoredMatrices:
-        matrices = getattr(model, name).detach()
-        if how.method == "lossless":
-            return reflections(matrices)
-        assert how.method is not None and how.rank is not None
-        around, orthogonal = _kind(model, how)
-        if (place := (name, how.method, around)) not in self.decompositions:
-            self.decompositions[place] = decompose(matrices, how.method, around, orthogonal=orthogonal)
-        return self.decompositions[place].cut(how.rank, how.precision)
-
-    def _table(self, table: EntityTable, how: Compression) -> EntityTable:
-        assert how.entities is not None
-        if table.embedding_dim <= FEW:
-            return table
-        size = how.codes(table.embedding_dim, self.model.dim)
-        if (place := (id(table), how.entities, size)) not in self.tables:
-            self.tables[place] = ENTITY_FORMATS[how.entities](table.weight.detach(), size)
-        return self.tables[place]
-
-
 def compressed_blank(build: Callable[[int], Scorer], entities: int, how: Compression) -> Scorer:
     """A compressed model for weights that are still to be filled in.
 
@@ -124,13 +85,13 @@ def compressed_blank(build: Callable[[int], Scorer], entities: int, how: Compres
         return empty_table(how.entities, entities, of.embedding_dim, how.codes(of.embedding_dim, whole.dim))
 
     def factors(model: Scorer, name: str, how: Compression) -> FactoredMatrices:
-        around, orthogonal = _kind(model, how)
+        around, orthogonal = matrix_kind(model, how)
         shape = (model.relations, how.rank or 0, model.dim)
         return empty_matrices(how.method or "", around, shape, how.precision, orthogonal=orthogonal)
 
     whole = build(1 if how.entities is not None else entities)
     how.check(whole.dim)
-    blank = _rebuild(whole, how, table, factors)
+    blank = rebuild(whole, how, table, factors)
     for module in blank.modules():
         if isinstance(module, Scorer):
             module.entities = entities
@@ -183,10 +144,10 @@ _Tables = Callable[[EntityTable, Compression], EntityTable]
 _Stacks = Callable[[Scorer, str, Compression], FactoredMatrices]
 
 
-def _rebuild(model: Scorer, how: Compression, table: _Tables, factors: _Stacks) -> Scorer:
+def rebuild(model: Scorer, how: Compression, table: _Tables, factors: _Stacks) -> Scorer:
     """The model with other tables and factors, where the compression says so."""
     if isinstance(model, Reciprocal):
-        base = _rebuild(model.base, how, table, factors)
+        base = rebuild(model.base, how, table, factors)
         assert isinstance(base, ProductScorer)
         return Reciprocal(base)
     small = _factored(model, how, factors)
@@ -218,6 +179,6 @@ def _factored(model: Scorer, how: Compression, factors: _Stacks) -> Scorer:
     )
 
 
-def _kind(model: Scorer, how: Compression) -> tuple[Around, bool]:
+def matrix_kind(model: Scorer, how: Compression) -> tuple[Around, bool]:
     """What components are added to, and whether the matrices are orthogonal. Those of RESCAL are near no diagonal."""
     return (how.around, model.exact) if isinstance(model, RelWalk) else ("nothing", False)
