@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from relwalk.errors import RelWalkError
+from relwalk.evaluation.ranking import rank
 from relwalk.graph.answers import SIDES
-from relwalk.models import base, build_model
+from relwalk.models import base, build_model, keys
 from relwalk.models.compressed import Compression, compressed_blank, held_bytes, whole_weights
 from relwalk.models.compressor import Compressor
 from relwalk.testing import (
@@ -22,6 +23,7 @@ from relwalk.testing import (
     order_does_not_matter,
     ways_to_score_agree,
 )
+from tests.conftest import make_graph
 
 PROMISES = [ways_to_score_agree, candidates_are_columns_of_all, order_does_not_matter, conditionals_sum_to_one]
 MODELS: list[tuple[str, dict[str, Any]]] = [
@@ -116,6 +118,24 @@ def test_all_keys_are_decoded_a_block_at_a_time(monkeypatch: pytest.MonkeyPatch)
         asked.clear()
         model.score_candidates(side, case.heads, case.relations)
         assert 5 in asked and max(asked) <= max(5, len(case.heads))
+
+
+@pytest.mark.parametrize("kept", [0, 1 << 20])
+def test_ranks_do_not_depend_on_how_keys_are_decoded(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block at a time, each time anew or kept: the ranks are those of a model that holds the decoded numbers."""
+    rows = [(i, i % 2, (i * 3 + 1) % ENTITIES) for i in range(ENTITIES)]
+    graph = make_graph(rows[4:], [], rows[:4], entities=ENTITIES, relations=RELATIONS)
+    for options in ({}, {"orthogonality": "soft"}):
+        case = make_case("relwalk", DIM, options)
+        small = Compressor(case.model)(Compression(entities="float16"))
+        with torch.no_grad():
+            case.model.entity.weight.copy_(small.entity())
+        monkeypatch.setattr(base, "DECODED", 5 * DIM)
+        monkeypatch.setattr(keys, "KEPT", kept)
+        for rule in ("all", "argument"):
+            found, expected = (rank(m, graph, candidates=rule).ranks for m in (small, case.model))  # type: ignore[arg-type]
+            for side in SIDES:
+                assert found[side].optimistic.tolist() == expected[side].optimistic.tolist()
 
 
 @pytest.mark.parametrize(

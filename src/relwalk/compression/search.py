@@ -16,7 +16,7 @@ from relwalk.models.compressor import Compressor
 from relwalk.progress import OnProgress, silent
 
 RANKS = (1 / 32, 1 / 16, 3 / 32, 1 / 8, 3 / 16, 1 / 4, 3 / 8, 1 / 2, 3 / 4, 1)  # shares of d
-CODES = (1 / 4, 5 / 16, 3 / 8, 7 / 16, 1 / 2)  # bytes of a vector, as shares of d
+CODES = (1 / 8, 3 / 16, 1 / 4, 5 / 16, 3 / 8, 7 / 16, 1 / 2)  # bytes of a vector, as shares of d
 SAMPLE = 2000  # triples of valid that a step is tried on; all of valid has the last word
 
 

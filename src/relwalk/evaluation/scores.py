@@ -52,7 +52,7 @@ class Product(NamedTuple):
 
 
 class DecodedProduct(NamedTuple):
-    """The same of keys that are codes: they are decoded a block at a time, for every block of questions anew."""
+    """The same of keys that are decoded from codes, a block at a time."""
 
     keys: KeyBlocks
     queries: Tensor  # (questions, width)

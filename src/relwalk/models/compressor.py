@@ -29,7 +29,7 @@ class Compressor:
     def __call__(self, how: Compression) -> Scorer:
         refuse_compressed(self.model)
         how.check(self.model.dim)
-        return rebuild(self.model, how, self._table, self._factors).eval()
+        return rebuild(self.model, how, self._table, self._factors).to(self.model.device).eval()
 
     def _factors(self, model: Scorer, name: str, how: Compression) -> FactoredMatrices:
         matrices = getattr(model, name).detach()

@@ -11,6 +11,8 @@ from torch import Tensor
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer, Scorer
 
+KEPT = 1 << 23  # numbers, 32 MB: as many as the scores that a ranking holds
+
 
 class KeyCache:
     """`of(side)` are the keys of all entities on that side, made anew when a weight has changed since."""
@@ -31,17 +33,26 @@ class KeyCache:
 
 
 class KeyBlocks:
-    """The keys of candidates of a model whose entities are codes: each time they are gone through, they are decoded, a
-    block at a time."""
+    """The keys of candidates of a model whose entities are codes, to be gone through many times, a block at a time.
+
+    So many as fit into `KEPT` numbers are decoded once; more of them are decoded each time, and never held together.
+    """
 
     def __init__(self, model: ProductScorer, side: Side, entities: Tensor | None, relation: Tensor | None) -> None:
         self.model, self.side, self.entities, self.relation = model, side, entities, relation
+        self._kept: list[Tensor] | None = None
 
     def __len__(self) -> int:
         return self.model.entities if self.entities is None else len(self.entities)
 
     def __iter__(self) -> Iterator[Tensor]:
-        return self.model.key_blocks(self.side, self.entities, self.relation)
+        if self._kept is not None:
+            return iter(self._kept)
+        blocks = self.model.key_blocks(self.side, self.entities, self.relation)
+        if len(self) * (self.model.dim + 1) > KEPT:
+            return blocks
+        self._kept = list(blocks)
+        return iter(self._kept)
 
     @cached_property
     def longest(self) -> Tensor:
