@@ -58,7 +58,8 @@ class Rows(nn.Module):
         if precision == "int8":
             numbers, scale = to_int8(numbers)
             self.scale = nn.Parameter(scale, requires_grad=False)
-        self.numbers = nn.Parameter(numbers.to(PRECISIONS[precision]), requires_grad=False)
+        numbers = numbers.to(PRECISIONS[precision]).contiguous()  # not a view, which would keep what was cut off
+        self.numbers = nn.Parameter(numbers, requires_grad=False)
 
     def of(self, relation: int) -> Tensor:
         """(K, dim), in float32."""
