@@ -100,6 +100,21 @@ def test_eig_and_svd_agree_where_no_pair_is_parted() -> None:
     torch.testing.assert_close(odd, decompose(R, "eig", "identity", orthogonal=True).cut(2).dense(), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("method", ["eig", "svd"])
+def test_what_is_near_signs_needs_few_components_around_them(method: str) -> None:
+    dim, generator = 12, torch.Generator().manual_seed(5)
+    turn = torch.eye(dim)
+    turn[:2, :2] = torch.tensor([[0.0, 1.0], [-1.0, 0.0]])
+    basis = random_rotations(1, dim, generator)[0]
+    whole = random_signs(RELATIONS, dim, generator) @ (basis.T @ turn @ basis)
+    whole = whole + 0.003 * torch.randn(whole.shape, generator=generator)
+    lost = {
+        around: float((decompose(whole, method, around, orthogonal=False).cut(2).dense() - whole).norm())  # type: ignore[arg-type]
+        for around in ("identity", "signs")
+    }
+    assert lost["signs"] < 0.2 < 3 < lost["identity"]
+
+
 def test_pairs_stay_together_and_smaller_ones_fill_what_is_left() -> None:
     weights = np.array([3.0, 3.0, 2.0, 2.0, 1.0, 0.5])
     paired = np.array([True, True, True, True, False, False])

@@ -47,7 +47,9 @@ class SingularVectors(Decomposition):
 
 
 class Eigenvectors(Decomposition):
-    """R - D = P Λ P⁻¹, largest |λ| first, of any matrix that has so many eigenvectors.
+    """D R - I = P Λ P⁻¹ (or R itself, where there is no D), largest |λ| first, of any matrix that has so many vectors.
+
+    It is D R that is nearly normal when R is nearly orthogonal, and not R - D = D (D R - I).
 
     A complex eigenvalue and its conjugate stand for two real components: with the right vector p of λ and the left one
     q, their share is 2 Re(λ p q) = 2 (Re λp) (Re q) - 2 (Im λp) (Im q). They stay together or go together.
@@ -55,8 +57,11 @@ class Eigenvectors(Decomposition):
 
     def __init__(self, matrices: Tensor, diagonal: Tensor) -> None:
         self.diagonal = diagonal
-        found = [_real_components(part) for part in _in_blocks(matrices - torch.diag_embed(diagonal))]
+        signs = torch.where(diagonal == 0, 1, diagonal)
+        near_normal = signs.unsqueeze(-1) * (matrices - torch.diag_embed(diagonal))
+        found = [_real_components(part) for part in _in_blocks(near_normal)]
         self.U, self.V, self.weights, self.pairs = (torch.cat(part) for part in zip(*found, strict=True))
+        self.U *= signs.cpu().unsqueeze(1)
 
     def cut(self, rank: int, precision: Precision = "float32") -> FactoredMatrices:
         kept = [leading(w, pairs, rank) for w, pairs in zip(self.weights.numpy(), self.pairs.numpy(), strict=True)]
