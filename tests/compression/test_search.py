@@ -57,6 +57,11 @@ def test_steps_ascend_in_size(run: Run) -> None:
         assert steps[-1] == {}
 
 
+def test_matrices_that_are_not_orthogonal_are_cut_by_svd(world: Graph) -> None:
+    soft = train(world, dim=4, epochs=1, orthogonality="soft", candidates_per_step=50, threads=1, progress=False)
+    assert {step.get("method") for step in relation_steps(soft.model, Fixed())} == {"svd", None}
+
+
 def test_nothing_that_keeps_is_said(run: Run) -> None:
     with pytest.raises(RelWalkError, match="nothing smaller loses at most 0 of the MRR"):
         compress(run, keep=0, rank=1, entities="pq", code_bytes=1)

@@ -11,7 +11,7 @@ from relwalk.errors import GraphError, RelWalkError
 from relwalk.evaluation.ranking import rank
 from relwalk.graph.graph import Graph
 from relwalk.models.base import Scorer
-from relwalk.models.compressed import Compression, has_diagonal, has_matrices, held_bytes
+from relwalk.models.compressed import Compression, best_method, has_diagonal, has_matrices, held_bytes
 from relwalk.models.compressor import Compressor
 from relwalk.progress import OnProgress, silent
 
@@ -73,7 +73,8 @@ def relation_steps(model: Scorer, fixed: Fixed) -> list[Step]:
         return [{}]
     # Less is left for K components around signs than around the identity: Σ(|r_ii| - 1)² <= Σ(r_ii - 1)².
     around = fixed.around or ("signs" if has_diagonal(model) else "identity")
-    kind = {"method": fixed.method or "eig", "around": around, "precision": fixed.precision or "int8"}
+    method = fixed.method or best_method(model)
+    kind = {"method": method, "around": around, "precision": fixed.precision or "int8"}
     ranks = [fixed.rank] if fixed.rank is not None else _shares(RANKS, model.dim)
     steps = [kind | {"rank": k} for k in ranks]
     return steps if asked else [*steps, {}]

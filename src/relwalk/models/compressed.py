@@ -115,6 +115,12 @@ def has_diagonal(model: Scorer) -> bool:
     return isinstance(model.base if isinstance(model, Reciprocal) else model, RelWalk)
 
 
+def best_method(model: Scorer) -> Method:
+    """Eigenvectors of orthogonal matrices take half the numbers of singular vectors; of others as many, for less."""
+    base = model.base if isinstance(model, Reciprocal) else model
+    return "eig" if isinstance(base, RelWalk) and base.exact else "svd"
+
+
 def whole_weights(model: Scorer) -> dict[str, Tensor]:
     """The weights by name as they were before they were compressed, with the numbers that are left of them."""
     found = dict(model.state_dict())
