@@ -133,6 +133,29 @@ def growth(found: Row) -> list[str]:
     return ["## Growth: steps of 1024 questions on random graphs", "", *table(head, rows), *table(titles, fitted)]
 
 
+def compressed(found: Row) -> list[str]:
+    rows = []
+    for graph, sides in found["compressed"]["ranking"].items():
+        for side in ("whole", "small"):
+            row, size = sides[side], sides["made"].get(f"{side}_bytes")
+            name = f"{graph} ranked, {side}"
+            if "error" in row or size is None:
+                rows.append(failed(name, row if "error" in row else sides["made"], 4))
+                continue
+            rows.append([name, f"{size / 2**20:,.1f}", f"{number(row['seconds'])} s", number(row["peak_mb"])])
+    asked = found["compressed"]["serving"]
+    for side in ("whole", "small"):
+        row, name = asked.get(side, asked), f"a question about a million entities, {side}"
+        if "error" in row:
+            rows.append(failed(name, row, 4))
+            continue
+        peak = f"{number(row['peak_mb'])}, {number(row.get('model_mb'))} of it the model's"
+        rows.append([name, f"{row['held_bytes'] / 2**20:,.1f}", f"{number(row['ms_a_question'])} ms", peak])
+    how = asked.get("made", {}).get("how", "-")
+    head = ("what", "weights, MB", "time", "peak MB")
+    return [f"## Compressed: {how}, d = 128", "", *table(head, rows)]
+
+
 def start(found: Row) -> list[str]:
     rows = found["start"]
     if "error" in rows:
@@ -170,6 +193,7 @@ PARTS = {
     "training": training,
     "ranking": ranking,
     "memory": memory,
+    "compressed": compressed,
     "time_to_mrr": time_to_mrr,
     "reading": reading,
     "growth": growth,

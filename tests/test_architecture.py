@@ -36,8 +36,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "models": under(
         "models",
-        "base blocks complex conve cp distances distmult keys norms ntn orthogonal ote reciprocal relation_matmul "
-        "relwalk rescal rotate size structured tables transd transe transg transr tucker unstructured",
+        "base blocks complex compressed compressor conve cp decomposition distances distmult factored keys lowrank norms "
+        "ntn orthogonal ote quantised reciprocal relation_matmul relwalk rescal rotate size structured tables transd "
+        "transe transg transr tucker unstructured",
     ),
     "settings": under(
         "training",
@@ -55,13 +56,16 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "evaluation",
         "baselines calibration classification comparison estimate metrics questions ranking result scores trained",
     ),
+    "compression": under("compression", "compress curve search"),
     "theory": under(
         "theory",
         "analyse closed_loop concentration correlation generate lemma orthogonality partition relation_similarity "
         "sphere sweep theorem walk",
     ),
     "report": under(
-        "report", "charts comparison entity_map facts geometry html page paper png probability results sections theorem"
+        "report",
+        "charts comparison components entity_map facts geometry html page paper png probability results sections "
+        "theorem",
     ),
     "experiment": (
         "recipes",
@@ -80,8 +84,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "__main__",
         *under(
             "cli",
-            "app compare console failures graphs load models options printable queries report runs streams theory "
-            "training",
+            "app compare compress console failures graphs load models options printable queries report runs streams "
+            "theory training",
         ),
     ),
 }

@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from relwalk.comparing import compare
+    from relwalk.compression.compress import Compressed, compress
     from relwalk.errors import RelWalkError
     from relwalk.evaluation.classification import ClassificationResult, classify
     from relwalk.evaluation.comparison import Comparison
@@ -45,6 +46,7 @@ _HOMES = {
     "Answers": "relwalk.prediction",
     "ClassificationResult": "relwalk.evaluation.classification",
     "Comparison": "relwalk.evaluation.comparison",
+    "Compressed": "relwalk.compression.compress",
     "Graph": "relwalk.graph.graph",
     "RankingResult": "relwalk.evaluation.result",
     "RelWalk": "relwalk.models",
@@ -56,6 +58,7 @@ _HOMES = {
     "classify": "relwalk.evaluation.classification",
     "closed_loop": "relwalk.theory.closed_loop",
     "compare": "relwalk.comparing",
+    "compress": "relwalk.compression.compress",
     "describe": "relwalk.graph.statistics",
     "export": "relwalk.exports",
     "generate": "relwalk.theory.generate",
@@ -78,6 +81,7 @@ __all__ = [
     "Answers",
     "ClassificationResult",
     "Comparison",
+    "Compressed",
     "Graph",
     "RankingResult",
     "RelWalk",
@@ -89,6 +93,7 @@ __all__ = [
     "classify",
     "closed_loop",
     "compare",
+    "compress",
     "describe",
     "export",
     "generate",

@@ -197,9 +197,14 @@ def resume(
     changed = {name: value for name, value in given.items() if value is not None}
     with _saved_when_interrupted(path, stop) as asked, reopen(path) as folder:
         state = read_state(folder)
+        record = read_record(folder)
+        if record.model.compression is not None:
+            raise RunError(
+                f"{path} is compressed ({record.model.compression}): what training needs of its weights is gone. "
+                "Resume the run that it was made from, and compress that again."
+            )
         if state.status == "finished" and not changed:
             return load_run(folder, device=device, model=model)
-        record = read_record(folder)
         further = _with_changes(record, state, changed)  # a wrong value is told first
         _refuse_resume(path, folder, state, further.training, changed)
         graph = read_run_graph(folder, record)

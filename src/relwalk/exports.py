@@ -17,6 +17,7 @@ from safetensors.numpy import save as save_arrays
 from relwalk.errors import RefusedOverwrite, choose
 from relwalk.files import write_atomically
 from relwalk.models import Reciprocal
+from relwalk.models.compressed import whole_weights
 from relwalk.models.tables import EntityTable
 from relwalk.runs.folder import writing_into
 from relwalk.runs.run import Run
@@ -57,7 +58,7 @@ def _weights(run: Embedded) -> tuple[Arrays, Arrays, Arrays]:
     base = model.base if isinstance(model, Reciprocal) else model
     tables = {name for name, module in base.named_modules() if isinstance(module, EntityTable)}
     by_entity, by_relation, shared = Arrays(), Arrays(), Arrays()
-    for name, tensor in base.state_dict().items():
+    for name, tensor in whole_weights(base).items():
         owner = by_entity if name.removesuffix(".weight") in tables else by_relation
         owner = shared if name.split(".")[0] in base.shared else owner
         owner[name if owner is shared else name.removesuffix(".weight")] = tensor.detach().cpu().numpy()

@@ -22,7 +22,7 @@ def test_it_writes_one_file_says_where_and_overwrites_nothing(run: Path, tmp_pat
     done = relwalk("report", run, "--directions", 20)
     page = run / "report.html"
     assert done.stdout.strip() == str(page) and page.read_text("utf-8").startswith("<!doctype html>")
-    assert "ranking test" in done.stderr and "writing 11 of 11" in done.stderr
+    assert "ranking test" in done.stderr and "writing 12 of 12" in done.stderr
     again = relwalk("report", run, status=1)
     assert "--force" in again.stderr and "exists already" in again.stderr
     relwalk("report", run, "--force", "--directions", 20, "--relation", "knows", "--relation", "likes")

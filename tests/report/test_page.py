@@ -128,7 +128,7 @@ def test_relations_can_be_chosen_and_an_unknown_one_is_refused(learned: Run) -> 
     [
         ("relwalk", {"orthogonality": "soft"}, 0),
         ("rescal", {}, 4),
-        ("distmult", {}, 5),
+        ("distmult", {}, 6),
         ("relwalk", {"reciprocal": True}, 4),
     ],
 )

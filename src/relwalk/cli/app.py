@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from relwalk import __version__
-from relwalk.cli import compare, console, graphs, models, report, theory
+from relwalk.cli import compare, compress, console, graphs, models, report, theory
 from relwalk.cli.failures import memory_words, os_words
 from relwalk.cli.printable import one_line
 from relwalk.cli.streams import ReaderLeft, prepare_streams
@@ -57,6 +57,7 @@ app.command("evaluate")(models.evaluate)
 app.command("classify")(models.classify)
 app.command("predict")(models.predict)
 app.command("export")(models.export)
+app.command("compress")(compress.compress)
 app.command("analyse")(theory.analyse)
 app.command("walk")(theory.walk)
 app.command("generate")(theory.generate)

@@ -189,7 +189,7 @@ class _Sample:
             given, asked = (0, 2) if side == "tail" else (2, 0)
             for rows in (self.triples[i : i + size] for i in range(0, len(self.triples), size)):
                 h, r, t = (torch.from_numpy(rows[:, k].astype(np.int64)).to(device) for k in range(3))
-                scores = self.model.score_candidates(side, h if side == "tail" else t, r)
+                scores = self.model.score_all(side, h if side == "tail" else t, r)
                 weights = self.model.scale * scores.cpu()
                 known = self.graph.known[side].lookup(rows[:, given], rows[:, 1])
                 row = known.row_of_each_value()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from relwalk.errors import RelWalkError
 from relwalk.graph.answers import Side
 from relwalk.graph.lists import Ints, Longs
 from relwalk.models.base import Scorer, as_product
+from relwalk.models.keys import KeyBlocks, longest_vector
 
 TILE = 1 << 18  # flags written at a time: 1 MB, which the cache of a core holds until they are added up
 HUGE = 1e38  # products whose terms stay below it cannot become infinite, nor not a number
@@ -24,7 +26,7 @@ class Asked(NamedTuple):
     given: Tensor  # (questions,)
     relations: Tensor  # (questions,)
     candidates: Tensor | None  # None: all entities
-    product: Product | None
+    product: Product | DecodedProduct | None
     finite: bool  # no score can fail to be a number
 
 
@@ -35,6 +37,10 @@ class Product(NamedTuple):
     queries: Tensor  # (questions, width)
     bias: Tensor  # (candidates, 1), or (1, 1)
 
+    def parts(self, rows: Tensor) -> Iterator[Product]:
+        """The products that together are the scores of some questions, one below the other: this one."""
+        yield self._replace(queries=self.queries[rows])
+
     @staticmethod
     def from_vectors(keys: Tensor, queries: Tensor) -> Product:
         """A last coordinate that all queries share becomes the bias: a product that starts from one is a tenth faster
@@ -43,6 +49,17 @@ class Product(NamedTuple):
         if len(queries) and keys.shape[1] > 1 and bool((queries[:, -1:] == last).all()):
             return Product(keys[:, :-1], queries[:, :-1], keys[:, -1:] * last)
         return Product(keys, queries, keys.new_zeros(1, 1))
+
+
+class DecodedProduct(NamedTuple):
+    """The same of keys that are decoded from codes, a block at a time."""
+
+    keys: KeyBlocks
+    queries: Tensor  # (questions, width)
+
+    def parts(self, rows: Tensor) -> Iterator[Product]:
+        queries = self.queries[rows]
+        return (Product.from_vectors(keys, queries) for keys in self.keys)
 
 
 class Scores:
@@ -61,38 +78,47 @@ class Scores:
         self.flags = torch.empty(2 * TILE, device=self.device)
         self.ones = torch.ones(TILE, device=self.device)
 
-    def keys(self, candidates: Ints | None, relation: int | None) -> Tensor | None:
+    def keys(self, candidates: Ints | None, relation: int | None) -> Tensor | KeyBlocks | None:
         """The keys of candidates, of all entities for None; of one relation, if the model's depend on it."""
         if self.product is None:
             return None
         entities = None if candidates is None else self._tensor(candidates)
         one = torch.tensor(relation, device=self.device) if self.by_relation else None
+        if self.product.coded:
+            return KeyBlocks(self.product, self.side, entities, one)
         return self.product.keys(self.side, entities, one)
 
-    def ask(self, given: Ints, relation: Ints, candidates: Ints | None, keys: Tensor | None) -> Asked:
+    def ask(self, given: Ints, relation: Ints, candidates: Ints | None, keys: Tensor | KeyBlocks | None) -> Asked:
         """Questions against candidates, whose `keys` were made before: many questions share them."""
         ids, relations = self._tensor(given), self._tensor(relation)
         entities = None if candidates is None else self._tensor(candidates)
         if self.product is None or keys is None:
             return Asked(ids, relations, entities, None, False)
         queries = self.product.queries(self.side, ids, relations)
-        finite = bool(_longest(queries) * _longest(keys) < HUGE)  # |q·k| <= |q||k|, and so is every sum on the way
-        return Asked(ids, relations, entities, Product.from_vectors(keys, queries), finite)
+        product: Product | DecodedProduct
+        if isinstance(keys, KeyBlocks):
+            product, longest = DecodedProduct(keys, queries), keys.longest
+        else:
+            product, longest = Product.from_vectors(keys, queries), longest_vector(keys)
+        finite = bool(longest_vector(queries) * longest < HUGE)  # |q·k| <= |q||k|, and so is every sum on the way
+        return Asked(ids, relations, entities, product, finite)
 
     def score(self, asked: Asked, rows: Longs) -> Tensor:
         """The scores of some of the questions, valid until the next call.  # (candidates, questions)"""
         picked = self._tensor(rows)
         if asked.product is not None:
-            keys, queries, bias = asked.product
             # Keys times queries: nearly twice as fast, for thousands by a hundred, as the other way round.
-            size = len(keys) * len(rows)
+            height = len(asked.product.keys)
+            size = height * len(rows)
             if self.space.numel() < size:
-                self.space = keys.new_empty(size)
-            scores = self.space[:size].view(len(keys), len(rows))
-            torch.addmm(bias, keys, queries[picked].T, out=scores)
+                self.space = torch.empty(size, device=self.device)
+            scores, start = self.space[:size].view(height, len(rows)), 0
+            for keys, queries, bias in asked.product.parts(picked):
+                torch.addmm(bias, keys, queries.T, out=scores[start : start + len(keys)])
+                start += len(keys)
         else:
             given, relations = asked.given[picked], asked.relations[picked]
-            scores = self.model.score_candidates(self.side, given, relations, asked.candidates).T
+            scores = self.model.score_all(self.side, given, relations, asked.candidates).T
         if not asked.finite and bool(scores.amax().isnan()):
             raise RelWalkError("the model gives scores that are not numbers: it cannot be ranked. Train it again.")
         return scores
@@ -122,8 +148,3 @@ class Scores:
 
     def _tensor(self, array: NDArray[np.integer]) -> Tensor:
         return torch.from_numpy(array.astype(np.int64)).to(self.device)
-
-
-def _longest(vectors: Tensor) -> Tensor:
-    longest: Tensor = torch.linalg.vector_norm(vectors, dim=1).amax()
-    return longest

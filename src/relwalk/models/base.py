@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -15,6 +15,9 @@ from relwalk.models.relation_matmul import Groups
 from relwalk.models.tables import Dropout, EntityTable, squared_norms
 
 Pattern = Literal["symmetry", "antisymmetry", "inversion", "composition", "one-to-many"]
+
+
+DECODED = 1 << 20  # numbers that a block of keys is decoded to: 4 MB, which a cache holds
 
 
 class Scorer(nn.Module, ABC):
@@ -72,6 +75,14 @@ class Scorer(nn.Module, ABC):
     ) -> Tensor:
         """The score of every candidate as the answer to each question.  # (batch, candidates)"""
 
+    def score_all(self, side: Side, given: Tensor, relations: Tensor, candidates: Tensor | None = None) -> Tensor:
+        """`score_candidates`; where entities are codes, of a block of candidates at a time.  # (batch, candidates)"""
+        if not self.coded:
+            return self.score_candidates(side, given, relations, candidates)
+        every = torch.arange(self.entities, device=self.device) if candidates is None else candidates
+        blocks = torch.split(every, self.decoded_rows)
+        return torch.cat([self.score_candidates(side, given, relations, some) for some in blocks], -1)
+
     def score_tails(self, heads: Tensor, relations: Tensor, candidates: Tensor | None = None) -> Tensor:
         """The score of (h, r, ?) for every candidate.  # (batch, candidates)"""
         return self.score_candidates("tail", heads, relations, candidates)
@@ -106,6 +117,16 @@ class Scorer(nn.Module, ABC):
     def tables(self) -> list[EntityTable]:
         """The tables of its entities."""
         return [module for module in self.modules() if isinstance(module, EntityTable)]
+
+    @property
+    def coded(self) -> bool:
+        """Whether entities are decoded from fewer bytes: a block of them at a time then, where all are asked for."""
+        return any(table.coded for table in self.tables())
+
+    @property
+    def decoded_rows(self) -> int:
+        """How many entities a block of decoded ones has."""
+        return max(1, DECODED // sum(table.embedding_dim for table in self.tables()))
 
     def dropouts(self) -> dict[str, Dropout]:
         """Its dropouts by the attribute's name: what a training can set a rate for."""
@@ -196,6 +217,30 @@ class ProductScorer(Scorer, ABC):
         `relations` is given unless they share the keys: one for every key (candidates,), or a scalar for all of them.
         """
 
+    def key_blocks(
+        self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None
+    ) -> Iterator[Tensor]:
+        """The keys in order, all at once; of a model whose entities are codes, a block at a time, decoded on the way.
+
+        `relations` is one for all of them, if any.
+        """
+        if not self.coded:
+            yield self.keys(side, entities, relations)
+            return
+        count = self.entities if entities is None else len(entities)
+        for start in range(0, count, self.decoded_rows):
+            end = min(start + self.decoded_rows, count)
+            rows = torch.arange(start, end, device=self.device) if entities is None else entities[start:end]
+            yield self.keys(side, rows, relations)
+
+    def score_all(self, side: Side, given: Tensor, relations: Tensor, candidates: Tensor | None = None) -> Tensor:
+        return self.score_candidates(side, given, relations, candidates)  # its keys come in blocks
+
+    def products(self, side: Side, queries: Tensor, candidates: Tensor | None, relation: Tensor | None) -> Tensor:
+        """Queries times the keys of candidates.  # (batch, candidates)"""
+        parts = [queries @ keys.T for keys in self.key_blocks(side, candidates, relation)]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
+
     def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor | None:
         """What is added to all scores of a question: ranks and softmax do not see it.  # (batch,)"""
         return None
@@ -209,11 +254,11 @@ class ProductScorer(Scorer, ABC):
             keys = self.keys(side, candidates.flatten(), own).view(*candidates.shape, queries.shape[1])
             scores = torch.bmm(keys, queries.unsqueeze(-1)).squeeze(-1)  # (batch, n, width) to (batch, n)
         elif self.shares_keys(side):
-            scores = queries @ self.keys(side, candidates).T  # (batch, n)
+            scores = self.products(side, queries, candidates, None)  # (batch, n)
         else:
             groups = Groups(relations)
             rows = zip(groups.relations, torch.split(groups.sort(queries), groups.counts), strict=True)
-            parts = [part @ self.keys(side, candidates, relations.new_tensor(r)).T for r, part in rows]
+            parts = [self.products(side, part, candidates, relations.new_tensor(r)) for r, part in rows]
             scores = groups.unsort(torch.cat(parts)) if parts else queries.new_empty(0, 0)
         offsets = self.offsets(side, given, relations)
         return scores if offsets is None else scores + offsets.unsqueeze(1)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -25,7 +28,10 @@ class CP(ProductScorer):
     formula = "Σ_i h_i r_i t'_i"
     expresses = ("symmetry", "antisymmetry", "inversion", "one-to-many")
 
+    usual: ClassVar[Mapping[str, Any]] = {"l2": 0.0, "n3": 0.03}
+
     keys_by_side = True
+    lr = 0.3
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)

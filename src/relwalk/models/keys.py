@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
 from relwalk.graph.answers import Side
-from relwalk.models.base import Scorer, as_product
+from relwalk.models.base import ProductScorer, Scorer, as_product
+
+KEPT = 1 << 23  # numbers, 32 MB: as many as the scores that a ranking holds
 
 
 class KeyCache:
@@ -26,3 +31,37 @@ class KeyCache:
         if side not in self._made or self._made[side][0] != weights:
             self._made[side] = weights, model.keys(side)
         return self._made[side][1]
+
+
+class KeyBlocks:
+    """The keys of candidates of a model whose entities are codes, to be gone through many times, a block at a time.
+
+    So many as fit into `KEPT` numbers are decoded once; more of them are decoded each time, and never held together.
+    """
+
+    def __init__(self, model: ProductScorer, side: Side, entities: Tensor | None, relation: Tensor | None) -> None:
+        self.model, self.side, self.entities, self.relation = model, side, entities, relation
+        self._kept: list[Tensor] | None = None
+
+    def __len__(self) -> int:
+        return self.model.entities if self.entities is None else len(self.entities)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self._kept is not None:
+            return iter(self._kept)
+        blocks = self.model.key_blocks(self.side, self.entities, self.relation)
+        if len(self) * (self.model.dim + 1) > KEPT:
+            return blocks
+        self._kept = list(blocks)
+        return iter(self._kept)
+
+    @cached_property
+    def longest(self) -> Tensor:
+        """The length of the longest key."""
+        return torch.stack([longest_vector(keys) for keys in self]).amax()
+
+
+def longest_vector(vectors: Tensor) -> Tensor:
+    """The length of the longest row."""
+    longest: Tensor = torch.linalg.vector_norm(vectors, dim=1).amax()
+    return longest

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from relwalk.checks import check_number
 from relwalk.errors import RelWalkError, UnknownChoice
-from relwalk.graph.answers import Side
+from relwalk.graph.answers import SIDES, Side
 from relwalk.models.base import ProductScorer
 from relwalk.models.orthogonal import soft_penalty, start
 from relwalk.models.relation_matmul import project
@@ -89,7 +89,7 @@ class RelWalk(ProductScorer):
     @property
     def M(self) -> Tensor:
         """R1 R2ᵀ, all that the score can see of two orthogonal matrices.  # (relations, dim, dim)"""
-        return self.R2.mT if self.exact else self.free_R1 @ self.R2.mT
+        return self.R2.mT if self.exact else self.R1 @ self.R2.mT
 
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         h = self._turn("head", self.entity(heads), relations)  # (batch, dim)  R1ᵀh
@@ -99,8 +99,8 @@ class RelWalk(ProductScorer):
     def queries(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
         """||x + Rᵀe||² = [2x, 1] · [Rᵀe, ||Rᵀe||²] + ||x||²; for orthogonal R, [2Rx, 1] · [e, ||e||²] + ||x||²."""
         x = self._turn(_other(side), self.entity_dropout(self.entity(given)), relations)  # (batch, dim)
-        if self.exact and side == "tail":
-            x = project(x, self.R2, relations, transposed=True)
+        if side == "tail" and not self.keys_by_relation:
+            x = self._turn(side, x, relations, back=True)
         return with_constant(2 * self.query_dropout(x), 1.0)  # (batch, dim + 1)
 
     def keys(self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None) -> Tensor:
@@ -112,11 +112,11 @@ class RelWalk(ProductScorer):
     def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
         return self._turn(_other(side), self.entity(given), relations).square().sum(-1)  # (batch,)
 
-    def _turn(self, side: Side, x: Tensor, relations: Tensor) -> Tensor:
-        """R1ᵀx for heads, R2ᵀx for tails.  # (batch, dim)"""
+    def _turn(self, side: Side, x: Tensor, relations: Tensor, *, back: bool = False) -> Tensor:
+        """R1ᵀx for heads, R2ᵀx for tails; `back`: R1 x, R2 x.  # (batch, dim)"""
         if side == "tail":
-            return project(x, self.R2, relations)
-        return x if self.exact else project(x, self.free_R1, relations)
+            return project(x, self.R2, relations, transposed=back)
+        return x if self.exact else project(x, self.free_R1, relations, transposed=back)
 
     def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
         h, t = self.entity(heads), self.entity(tails)  # (batch, dim)
@@ -153,11 +153,8 @@ class RelWalk(ProductScorer):
         if self.exact:
             return 2 * self._log_mean_partition(c).expand(len(relations))
         distinct, place = torch.unique(relations, return_inverse=True)
-        both = [
-            self._log_mean_partition(c @ self.free_R1[r].T) + self._log_mean_partition(c @ self.R2[r].T)
-            for r in distinct.tolist()
-        ]
-        return torch.stack(both)[place]
+        both = [[self._log_mean_partition(self._turn(side, c, r, back=True)) for side in SIDES] for r in distinct]
+        return torch.stack([head + tail for head, tail in both])[place]
 
     def _log_mean_partition(self, c: Tensor) -> Tensor:
         return torch.logsumexp((self.entity() @ c.T).flatten(), 0) - math.log(len(c))

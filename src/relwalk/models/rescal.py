@@ -35,16 +35,20 @@ class RESCAL(ProductScorer):
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        return (project(self.entity(heads), self.M, relations) * self.entity(tails)).sum(-1)  # (batch,)
+        return (self._turn("tail", self.entity(heads), relations) * self.entity(tails)).sum(-1)  # (batch,)
 
     def queries(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
         x = self.entity_dropout(self.entity(given))  # (batch, dim)
-        return self.query_dropout(project(x, self.M, relations, transposed=side == "head"))  # Mᵀh, or M t
+        return self.query_dropout(self._turn(side, x, relations))  # (batch, dim)
 
     def keys(self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None) -> Tensor:
         return self.entity(entities)  # (candidates, dim)
 
     def dura(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         h, t = self.entity(heads), self.entity(tails)
-        ahead, back = project(h, self.M, relations), project(t, self.M, relations, transposed=True)  # Mᵀh, M t
+        ahead, back = self._turn("tail", h, relations), self._turn("head", t, relations)  # Mᵀh, M t
         return sum((x.square().sum() for x in (h, t, ahead, back)), start=h.new_zeros(()))
+
+    def _turn(self, side: Side, x: Tensor, relations: Tensor) -> Tensor:
+        """Mᵀh when the tail is asked, M t when the head is.  # (batch, dim)"""
+        return project(x, self.M, relations, transposed=side == "head")

@@ -17,6 +17,8 @@ class EntityTable(nn.Embedding):
     is a table of one column.
     """
 
+    coded = False  # its rows are decoded from fewer bytes: better some of them than all
+
     def __init__(self, weight: Tensor) -> None:
         super().__init__(len(weight), weight.shape[1], _weight=weight)
 

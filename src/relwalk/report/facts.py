@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from relwalk.errors import GraphError, RunError, UnknownName
+from relwalk.compression.curve import Curve, curve
+from relwalk.errors import GraphError, RelWalkError, RunError, UnknownName
 from relwalk.evaluation.baselines import popularity, random_order
 from relwalk.evaluation.classification import ClassificationResult, classify
 from relwalk.evaluation.estimate import Absent, Floats, own_generator
@@ -19,7 +20,7 @@ from relwalk.evaluation.metrics import RankMetrics
 from relwalk.evaluation.ranking import CandidateRule, rank
 from relwalk.evaluation.result import RankingResult
 from relwalk.graph.graph import Graph
-from relwalk.models.base import Scorer
+from relwalk.models.base import ProductScorer, Scorer
 from relwalk.models.relwalk import RelWalk
 from relwalk.prediction import Answer, predict
 from relwalk.progress import each_once
@@ -36,6 +37,7 @@ from relwalk.theory.theorem import NO_THEOREM, log_probs
 
 Tell = Callable[[str], None]
 SHOWN, QUESTIONS, PAIRS = 3, 6, 90  # relations drawn, sample questions, triples of each kind in the scatter
+CURVE_TRIPLES = 500  # that the accuracy over K is measured on
 NO_TEST = "graph {!r} has no test triples to judge the model by."
 
 
@@ -105,6 +107,7 @@ class Facts:
     partitions: tuple[Partition, ...] | Absent
     pairs: Pairs | Absent
     loop: Loop | Absent
+    curve: Curve | Absent
 
     @property
     def graph(self) -> Graph:
@@ -135,6 +138,8 @@ def gather(
         theory = each_once(lambda part: tell(f"theory: {part}"))
         analysis = analyse(model, graph, directions=directions, seed=seed, progress=theory)
     shown = tuple(relations) or _telling_relations(graph, analysis)
+    tell("accuracy over the number of components")
+    over_components = _curve(run)
     tell("partition functions and theorem of " + ", ".join(graph.relations.label(r) for r in shown))
     return Facts(
         run=run,
@@ -149,6 +154,7 @@ def gather(
         partitions=_partitions(model, shown, directions, seed),
         pairs=_pairs(run, shown, seed),
         loop=loop,
+        curve=over_components,
     )
 
 
@@ -156,6 +162,15 @@ def _figures(run: Run, rule: CandidateRule, tell: Tell) -> Figures:
     tell(f"ranking test, candidates: {rule}")
     result = rank(run.model, run.graph, "test", candidates=rule)
     return Figures(result, random_order(result), popularity(run.graph, rule))
+
+
+def _curve(run: Run) -> Curve | Absent:
+    """On some of the test triples: there are thirty curves' points to rank them for."""
+    by_relation = isinstance(run.model, ProductScorer) and run.model.keys_by_relation  # turns all entities for each
+    try:
+        return curve(run, triples=CURVE_TRIPLES // 5 if by_relation else CURVE_TRIPLES, progress=False)
+    except RelWalkError as error:
+        return Absent(str(error))
 
 
 def _classification(run: Run, seed: int) -> ClassificationResult | Absent:

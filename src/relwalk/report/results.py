@@ -156,6 +156,7 @@ def subject(f: Facts) -> Markup:
     weights = sum(p.numel() for p in f.model.parameters())
     about_run = {
         "Model": f"{f.model.title}, {record.model.dim} dimensions" + (f" ({options})" if options else ""),
+        **({"Compression": str(how)} if (how := record.model.compression) is not None else {}),
         "Orthogonality": str(getattr(f.model, "orthogonality", "not part of this model")),
         "Weights": count(weights),
         "Objective": str(record.training.objective),

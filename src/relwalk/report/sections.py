@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from relwalk.report import geometry, probability, results, theorem
+from relwalk.report import components, geometry, probability, results, theorem
 from relwalk.report.facts import Facts
 
 EVERY, MATRICES, WALK = "every model", "RelWalk and RESCAL, which have relation matrices", "RelWalk"
@@ -32,6 +32,7 @@ SECTIONS = (
     Section("map", "Map", "The entities in the plane", EVERY, geometry.entities),
     Section("calibration", "Calibration", "Are its probabilities right?", EVERY, probability.calibration),
     Section("matrices", "Matrices", "What its relations are", MATRICES, geometry.matrices),
+    Section("components", "Figure 2", "How many components does it need?", MATRICES, components.components),
     Section("conditions", "Table 3", "Orthogonality, concentration and accuracy", WALK, geometry.conditions),
     Section("concentration", "Partition", "Is the partition function constant?", WALK, probability.concentration),
     Section("theorem", "Theorem", "Does the theorem hold?", WALK, theorem.theorem),

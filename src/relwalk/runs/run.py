@@ -38,6 +38,7 @@ from relwalk.errors import RelWalkError, RunError
 from relwalk.files import sha256, write_atomically
 from relwalk.graph.graph import Graph
 from relwalk.models import MODELS, Model, Scorer, build_model, model_class
+from relwalk.models.compressed import Compression, compressed_blank
 from relwalk.models.keys import KeyCache
 from relwalk.runs.checkpoint import best_weights, check_weights, read_progress
 from relwalk.runs.folder import CHECKPOINT, FILES, RECORD, WEIGHTS, begin, not_a_run, settle
@@ -45,7 +46,8 @@ from relwalk.runs.graph_files import GRAPH_FILES, read_graph_files, write_graph_
 from relwalk.runs.tensor_file import Spec, check_specs, read_header, read_tensors
 from relwalk.training.settings import TrainingSettings, fitting
 
-RUN_FORMAT = 3  # 2: a run may have diverged, and may have changed its rates; entities are tables. 3: nested settings
+# 2: a run may have diverged, and may have changed its rates; entities are tables. 3: nested settings. 4: compression
+RUN_FORMAT = 4
 FIRST_NAMES = {"entity": "entity.weight", "base.entity": "base.entity.weight"}  # of weights in format 1
 CHEAP = 1 << 26  # numbers, a quarter of a gigabyte: a model of so many is built without a second thought
 LARGEST_RECORD = 1 << 26  # bytes; a record has a few thousand
@@ -62,6 +64,11 @@ class ModelRecord(_Record):
     listed: bool = True
     dim: int = Field(ge=1)
     options: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    compression: Compression | None = None  # what `relwalk compress` made of it
+
+    def __str__(self) -> str:
+        how = f" ({self.compression})" if self.compression is not None else ""
+        return f"{self.name} d={self.dim}{how}"
 
 
 class GraphRecord(_Record):
@@ -170,7 +177,7 @@ class Run(Shown):
     def __str__(self) -> str:
         where = self.path if self.path is not None else "(not saved)"
         state = "finished" if self.record.status == "finished" else self.state
-        return f"{where}: {self.record.model.name} d={self.record.model.dim} on {self.graph} ({state})"
+        return f"{where}: {self.record.model} on {self.graph} ({state})"
 
     def summary(self) -> str:
         where, model, graph, status, *figures = self._facts().values()
@@ -183,7 +190,7 @@ class Run(Shown):
         metrics = self.record.metrics
         facts = {
             "run": str(self.path) if self.path is not None else "not saved",
-            "model": f"{self.record.model.name} d={self.record.model.dim}",
+            "model": str(self.record.model),
             "graph": self.graph.name,
             "status": self.record.status,
         }
@@ -195,7 +202,8 @@ class Run(Shown):
     def outlook(self) -> str | None:
         """What validation says of more epochs: stopped early, or still improving; None where it says nothing."""
         metrics, training = self.record.metrics, self.record.training
-        if self.record.status != "finished" or metrics.get("valid_mrr") is None:
+        compressed = self.record.model.compression is not None
+        if self.record.status != "finished" or metrics.get("valid_mrr") is None or compressed:
             return None
         epochs, best = (int(metrics.get(name) or 0) for name in ("epochs", "best_epoch"))
         by_time = (metrics.get("seconds") or 0.0) >= training.seconds
@@ -248,7 +256,7 @@ def load_run(path: Path | str, *, device: str = "cpu", anyway: bool = False, mod
     weights = _weights(path, record, plan)
     epoch = read_progress(path / CHECKPOINT).epoch if record.status != "finished" else None
     loaded = fresh_model(record, graph, model=model) if next(plan.parameters()).is_meta else plan
-    loaded.load_state_dict(weights)
+    loaded.load_state_dict(weights, assign=record.model.compression is not None)  # what is small is not copied
     return Run(path, record, graph, loaded.to(place).eval(), epoch)
 
 
@@ -270,17 +278,22 @@ def _state(record: RunRecord, epoch: int | None) -> RunState:
 def fresh_model(record: RunRecord, graph: Graph, *, copies: int = 1, model: type[Scorer] | None = None) -> Scorer:
     """The model of a run before its first step; refused when `copies` of it do not fit into memory.
 
-    `model` is its class, needed when it is not a listed one.
+    `model` is its class, needed when it is not a listed one. A compressed one has room for its weights, and none yet.
     """
-    return build_model(
-        _kind(record.model, model),
-        len(graph.entities),
-        len(graph.relations),
-        record.model.dim,
-        seed=record.training.seed,
-        options=record.model.options,
-        copies=copies,
-    )
+
+    def build(entities: int) -> Scorer:
+        return build_model(
+            _kind(record.model, model),
+            entities,
+            len(graph.relations),
+            record.model.dim,
+            seed=record.training.seed,
+            options=record.model.options,
+            copies=copies,
+        )
+
+    how = record.model.compression
+    return build(len(graph.entities)) if how is None else compressed_blank(build, len(graph.entities), how)
 
 
 def _kind(record: ModelRecord, model: type[Scorer] | None) -> Model:
@@ -305,7 +318,8 @@ def blueprint(path: Path, record: RunRecord, graph: Graph, *, model: type[Scorer
     One that could take more memory than its weights on disk has no numbers (the device "meta"), whatever a damaged
     record promises. To build that way costs a second of imports, so others are simply built.
     """
-    entities, relations, dim = len(graph.entities), 2 * len(graph.relations), record.model.dim
+    relations, dim, how = 2 * len(graph.relations), record.model.dim, record.model.compression
+    entities = len(graph.entities) if how is None or how.entities is None else 1  # of codes, a row is built
     most = 2 * (entities * dim + relations * dim**2)  # of any model here
     sizes = [(path / name).stat().st_size for name in (WEIGHTS, CHECKPOINT) if (path / name).is_file()]
     modest = most < max([CHEAP, *(size // 2 for size in sizes)])

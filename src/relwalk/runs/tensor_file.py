@@ -21,6 +21,7 @@ DTYPES = {  # the names that the format gives them
     torch.int64: "I64",
     torch.int32: "I32",
     torch.uint8: "U8",
+    torch.int8: "I8",
 }
 
 

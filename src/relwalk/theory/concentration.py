@@ -191,10 +191,11 @@ def concentration(
 
 
 def _note(model: RelWalk, relations: tuple[RelationConcentration, ...]) -> str:
+    how = "soft" if model.orthogonality == "soft" else "no longer exact"
     text = (
         "Orthogonality is exact: over all entities Z_c cannot depend on the relation; differences are noise."
         if model.exact
-        else "Orthogonality is soft: R c is not quite uniform, so Z_c may depend on the relation."
+        else f"Orthogonality is {how}: R c is not quite uniform, so Z_c may depend on the relation."
     )
     norms = model.vectors().detach().norm(dim=-1)
     text += (

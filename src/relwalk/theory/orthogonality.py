@@ -139,7 +139,7 @@ def _note(found: Matrices) -> str:
         return "Orthogonality is exact by construction: R1 = I, R2 = Mᵀ, and nu_R is rounding."
     if found.R1 is None:
         return "This model has M alone, without constraint; distances are of M / |M| √d."
-    return "R1 and R2 are kept orthogonal by a penalty; only their product M is identifiable."
+    return "R1 and R2 are only nearly orthogonal (a penalty, or compression); only their product M is identifiable."
 
 
 def _measure(found: Matrices, part: slice, names: tuple[str, ...]) -> list[RelationGeometry]:

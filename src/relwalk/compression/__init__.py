@@ -1,0 +1,1 @@
+"""Smaller runs: the same answers from a fraction of the memory."""

@@ -1,0 +1,92 @@
+"""RelWalk and RESCAL with relation matrices kept as factors."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from relwalk.graph.answers import Side
+from relwalk.models.base import ProductScorer, Scorer
+from relwalk.models.factored import FactoredMatrices
+from relwalk.models.relwalk import RelWalk
+from relwalk.models.rescal import RESCAL
+from relwalk.models.tables import Dropout
+
+
+class FactoredRelWalk(RelWalk):
+    """RelWalk, x + (x Uᵀ)V in place of x R: time and memory of a relation are those of its factors.
+
+    Of a model whose matrices were exactly orthogonal only M = R2ᵀ is kept, and its score is
+
+        s = ||h||² + ||t||² + 2 hᵀM t,
+
+    the same when M is orthogonal and defined when cutting or rounding left it only nearly so.
+    """
+
+    def __init__(self, whole: RelWalk, R2: FactoredMatrices, R1: FactoredMatrices | None = None) -> None:
+        ProductScorer.__init__(self, whole.entities, whole.relations, whole.dim)  # no matrices to be started
+        self.orthogonality, self.scale, self.lr = whole.orthogonality, whole.scale, whole.lr
+        self.keys_by_side, self.keys_by_relation = whole.keys_by_side, whole.keys_by_relation
+        self.entity = whole.entity
+        self.head_factors, self.tail_factors = R1, R2
+        self.entity_dropout, self.query_dropout = Dropout(), Dropout()
+
+    @property
+    def title(self) -> str:
+        return "RelWalk, compressed"
+
+    @property
+    def exact(self) -> bool:
+        """Whether R2 is orthogonal to float precision: rounded factors and a cut SVD are not."""
+        return self.orthogonality == "exact" and self.tail_factors.orthogonal
+
+    @property
+    def R1(self) -> Tensor:
+        if self.head_factors is None:
+            return torch.eye(self.dim, device=self.device).expand(self.relations, -1, -1)
+        return self.head_factors.dense()
+
+    @property
+    def R2(self) -> Tensor:  # type: ignore[override]  # made when asked for, in place of a weight
+        return self.tail_factors.dense()
+
+    def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        if self.keys_by_relation:
+            return super().score(heads, relations, tails)
+        h, t = self.entity(heads), self.entity(tails)
+        return (h.square() + t.square() + 2 * h * self._turn("tail", t, relations)).sum(-1)  # (batch,)
+
+    def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
+        if self.keys_by_relation:
+            return super().offsets(side, given, relations)
+        return self.entity(given).square().sum(-1)  # (batch,)
+
+    def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
+        return Scorer.score_relations(self, heads, tails)
+
+    def orthogonal(self) -> list[nn.Parameter]:
+        return []  # factors are not trained
+
+    def _turn(self, side: Side, x: Tensor, relations: Tensor, *, back: bool = False) -> Tensor:
+        factors = self.tail_factors if side == "tail" else self.head_factors
+        return x if factors is None else factors.project(x, relations, transposed=back)
+
+
+class FactoredRESCAL(RESCAL):
+    """RESCAL with M = Uᵀ V: hᵀM t = (U h)·(V t)."""
+
+    def __init__(self, whole: RESCAL, M: FactoredMatrices) -> None:
+        ProductScorer.__init__(self, whole.entities, whole.relations, whole.dim)  # no matrices to be started
+        self.entity, self.factors = whole.entity, M
+        self.entity_dropout, self.query_dropout = Dropout(), Dropout()
+
+    @property
+    def title(self) -> str:
+        return "RESCAL, compressed"
+
+    @property
+    def M(self) -> Tensor:  # type: ignore[override]  # made when asked for, in place of a weight
+        return self.factors.dense()
+
+    def _turn(self, side: Side, x: Tensor, relations: Tensor) -> Tensor:
+        return self.factors.project(x, relations, transposed=side == "head")
