@@ -72,8 +72,11 @@ class OTE(Scorer):
         groups = Groups(relations)
         parts = [there[:0]]
         for relation, rows in zip(groups.relations, torch.split(groups.sort(x), groups.counts), strict=True):
-            one = relations.new_tensor(relation)  # its turned entities are made again backward, not kept
-            parts.append(checkpoint(self._to_turned, other, rows, e, one, use_reentrant=False))
+            asked = other, rows, e, relations.new_tensor(relation)
+            if torch.is_grad_enabled():  # the turned entities are made again backward, not kept
+                parts.append(checkpoint(self._to_turned, *asked, use_reentrant=False))
+            else:
+                parts.append(self._to_turned(*asked))
         return -(there + groups.unsort(torch.cat(parts)))  # (batch, candidates)
 
     def _to_turned(self, side: Side, x: Tensor, e: Tensor, relation: Tensor) -> Tensor:
