@@ -43,7 +43,10 @@ class OTE(Scorer):
         super().__init__(entities, relations, dim)
         check_whole("block_size", block_size, most=DIM)
         if dim % block_size:
-            raise RelWalkError(f"OTE cuts dim into blocks of one size; found dim {dim} and block_size {block_size}")
+            raise RelWalkError(
+                f"OTE cuts dim into blocks of one size; found dim {dim} and block_size {block_size}. "
+                "Say a --block-size that divides it."
+            )
         blocks = dim // block_size
         spread = REACH / (blocks * (2 * block_size) ** 0.5)  # a block of a difference is √2 spread √block_size long
         self.entity = EntityTable(spread * torch.randn(entities, dim, generator=generator))
