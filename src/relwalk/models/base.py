@@ -142,6 +142,10 @@ class Scorer(nn.Module, ABC):
         """Σ x² over all that the model knows of an entity.  # (entities,)"""
         return torch.stack([squared_norms(table(entities)) for table in self.tables()]).sum(0)
 
+    def l2_norm(self, head_times: Tensor, tail_times: Tensor, entities: Tensor | None = None) -> Tensor:
+        """Σ ||e||² over heads and tails, given how often each of the entities (None: of all) is one of them."""
+        return torch.sum((head_times + tail_times) * self.squared_norms(entities))
+
     def n3_norm(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         """Σ |x|³ over the coordinates of heads and tails, and of relations that are vectors: the nuclear 3-norm."""
         return self.vectors(heads).abs().pow(3).sum() + self.vectors(tails).abs().pow(3).sum()

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer
-from relwalk.models.tables import Dropout, EntityTable
+from relwalk.models.tables import Dropout, EntityTable, squared_norms
 
 
 class CP(ProductScorer):
@@ -31,7 +31,7 @@ class CP(ProductScorer):
     usual: ClassVar[Mapping[str, Any]] = {"l2": 0.0, "n3": 0.03}
 
     keys_by_side = True
-    lr = 0.3
+    lr = 0.3  # a table learns from one side alone: half as often as one for both
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
@@ -49,6 +49,10 @@ class CP(ProductScorer):
 
     def keys(self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None) -> Tensor:
         return (self.tail if side == "tail" else self.head)(entities)  # (candidates, dim)
+
+    def l2_norm(self, head_times: Tensor, tail_times: Tensor, entities: Tensor | None = None) -> Tensor:
+        as_head, as_tail = squared_norms(self.head(entities)), squared_norms(self.tail(entities))
+        return torch.sum(head_times * as_head + tail_times * as_tail)
 
     def n3_norm(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         h, r, t = (x.abs().pow(3).sum() for x in (self.head(heads), self._r(relations), self.tail(tails)))

@@ -43,7 +43,10 @@ class OTE(Scorer):
         super().__init__(entities, relations, dim)
         check_whole("block_size", block_size, most=DIM)
         if dim % block_size:
-            raise RelWalkError(f"OTE cuts dim into blocks of one size; found dim {dim} and block_size {block_size}")
+            raise RelWalkError(
+                f"OTE cuts dim into blocks of one size; found dim {dim} and block_size {block_size}. "
+                "Say a --block-size that divides it."
+            )
         blocks = dim // block_size
         spread = REACH / (blocks * (2 * block_size) ** 0.5)  # a block of a difference is √2 spread √block_size long
         self.entity = EntityTable(spread * torch.randn(entities, dim, generator=generator))
@@ -72,8 +75,11 @@ class OTE(Scorer):
         groups = Groups(relations)
         parts = [there[:0]]
         for relation, rows in zip(groups.relations, torch.split(groups.sort(x), groups.counts), strict=True):
-            one = relations.new_tensor(relation)  # its turned entities are made again backward, not kept
-            parts.append(checkpoint(self._to_turned, other, rows, e, one, use_reentrant=False))
+            asked = other, rows, e, relations.new_tensor(relation)
+            if torch.is_grad_enabled():  # the turned entities are made again backward, not kept
+                parts.append(checkpoint(self._to_turned, *asked, use_reentrant=False))
+            else:
+                parts.append(self._to_turned(*asked))
         return -(there + groups.unsort(torch.cat(parts)))  # (batch, candidates)
 
     def _to_turned(self, side: Side, x: Tensor, e: Tensor, relation: Tensor) -> Tensor:

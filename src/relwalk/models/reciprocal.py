@@ -43,6 +43,10 @@ class Reciprocal(Scorer):
         there, back = self.base.score_relations(heads, tails), self.base.score_relations(tails, heads)
         return (there[:, : self.relations] + back[:, self.relations :]) / 2  # (batch, relations)
 
+    def l2_norm(self, head_times: Tensor, tail_times: Tensor, entities: Tensor | None = None) -> Tensor:
+        times = (head_times + tail_times) / 2  # (h, R, t) and (t, R⁻¹, h): each is a head once and a tail once
+        return self.base.l2_norm(times, times, entities)
+
     def n3_norm(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         there = self.base.n3_norm(heads, relations, tails)
         return (there + self.base.n3_norm(tails, relations + self.relations, heads)) / 2

@@ -83,7 +83,7 @@ class SelfAdversarialSettings(LogisticSettings):
 
     margin: float = setting(9.0, "γ, in units of the score", panel="Objective", ge=0, le=LARGEST_MARGIN)
     temperature: float = setting(
-        1.0, "α: how much more a negative counts that scores high; 0: all the same", panel="Objective", ge=0, le=1e6
+        1.0, "how much more a negative counts that scores high (α); 0: all the same", panel="Objective", ge=0, le=1e6
     )
 
 

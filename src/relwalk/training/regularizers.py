@@ -24,7 +24,7 @@ def regularization(
     unit = 2 * model.scale
     total = torch.zeros((), device=heads.device)
     if settings.l2:
-        total = total + settings.l2 * unit * _weighted_norms(model, torch.cat([heads, tails]), few)
+        total = total + settings.l2 * unit * _l2_norm(model, heads, tails, few)
     if settings.n3:
         total = total + settings.n3 * unit**1.5 * model.n3_norm(heads, relations, tails)
     if settings.dura:
@@ -40,11 +40,10 @@ def check_regularizers(model: Scorer, settings: CommonSettings) -> None:
         model.dura(first, first, first)
 
 
-def _weighted_norms(model: Scorer, entities: Tensor, few: bool) -> Tensor:
-    """Σ ||e||² over the entities, each as often as it is named."""
+def _l2_norm(model: Scorer, heads: Tensor, tails: Tensor, few: bool) -> Tensor:
+    """Σ ||h||² + ||t||² over the triples, from how often each entity is head and tail."""
+    entities, count = None, model.entities
     if few:
-        distinct, times = torch.unique(entities, return_counts=True)
-        norms = model.squared_norms(distinct)
-    else:
-        times, norms = torch.bincount(entities, minlength=model.entities), model.squared_norms()
-    return torch.sum(times * norms)
+        entities, place = torch.unique(torch.cat([heads, tails]), return_inverse=True)
+        (heads, tails), count = place.split(len(heads)), len(entities)
+    return model.l2_norm(torch.bincount(heads, minlength=count), torch.bincount(tails, minlength=count), entities)
