@@ -183,7 +183,7 @@ def test_in_python_without_a_folder() -> None:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"models": ["transf"]}, "unknown model 'transf'. Did you mean 'transe'?"),
+        ({"models": ["complx"]}, "unknown model 'complx'. Did you mean 'complex'?"),
         ({"models": []}, "models is \\[\\]; expected names"),
         ({"models": "transe"}, "models is 'transe'; expected names"),
         ({"models": ["transe", "transe"]}, "each once"),

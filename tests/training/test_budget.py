@@ -96,8 +96,8 @@ def test_what_validates_and_saves_is_not_on_the_clock(clock: Clock, world: Graph
     assert run.record.metrics["seconds"] == 5
 
 
-def test_validations_are_twenty_at_most(clock: Clock, world: Graph, tmp_path: Path) -> None:
-    train(world, out=tmp_path / "run", budget="100", **SMALL | {"batch_size": 100_000})
+def test_validations_are_twenty_at_most(clock: Clock, five: Graph, tmp_path: Path) -> None:
+    train(five, out=tmp_path / "run", budget="100", **SMALL | {"batch_size": 100_000})
     found = [e for e in history(tmp_path / "run") if e["metric"] is not None]
     assert len(found) == 20 and found[-1]["epoch"] == 100
 

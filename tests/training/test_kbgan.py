@@ -17,13 +17,14 @@ from relwalk.graph.vocabulary import Vocabulary
 from relwalk.models import MODELS, ProductScorer, build_model
 from relwalk.models.tables import EntityTable, with_constant
 from relwalk.training.kbgan import REMEMBERED_STEPS, NegativeGenerator
+from relwalk.training.negative_sampling import NegativeSampling
 from relwalk.training.negatives import Negatives
 from relwalk.training.objectives import OBJECTIVES
 from relwalk.training.settings import TrainingSettings, make_settings
 from relwalk.training.trainer import Trainer
 
 ENTITIES, HARD = 40, 5
-SAMPLING = [name for name in OBJECTIVES if name != "likelihood"]
+SAMPLING = [name for name, objective in OBJECTIVES.items() if issubclass(objective, NegativeSampling)]
 
 
 class Judge(ProductScorer):

@@ -83,7 +83,7 @@ STEPS = {  # every kind of step that draws at random
     "likelihood": {"batch_size": 3000, "entity_dropout": 0.1, "relation_weight": 0.5},
     "sampled": {"batch_size": 3000, "candidates_per_step": 64, "optimizer": "rowwise-adagrad"},
     "margin": {"batch_size": 3000, "objective": "margin", "negatives": 5, "sampler": "bernoulli", "optimizer": "adam"},
-    "grown": {"batch_size": 3000, "model": "transg", "beta": 0.5, "settle": 2},
+    "grown": {"batch_size": 3000, "model": "transg", "beta": 0.5, "settle": 2, "candidates_per_step": 64},
     "kbgan": {"batch_size": 3000, "objective": "hardest", "negatives": 2, "sampler": "kbgan", "generator_dim": 4},
     "averaged": {"batch_size": 3000, "average_from": 2, "schedule": "cosine", "warmup": 1.5},
     "network": {"batch_size": 3000, "model": "conve", "channels": 4, "objective": "bce", "average_from": 3},

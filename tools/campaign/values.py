@@ -31,6 +31,10 @@ BASIS: dict[str, list[str]] = {
     "info": ["facts.tsv"],
     "datasets": [],
     "convert": ["facts.tsv", "new/graph"],
+    "models": [],
+    "compare": ["facts.tsv", "--models", "transe", "--dim", "4", "--budget", "0.05s", "--out", "new/compared"],
+    "compress": ["run", "--out", "new/small", "--entities", "int8"],
+    "walk2vec": ["facts.tsv", "new/walks.npz", "--dim", "4", "--walks", "1", "--length", "3"],
 }
 WHOLE = [
     "-1",
