@@ -33,7 +33,7 @@ from relwalk.testing import Case, make_case
 
 logging.disable(logging.WARNING)
 FEW = 4  # triples whose ranking costs little more than what is done once
-BATCHES = (4, 16, 64)
+BATCHES = (8, 32)
 
 
 class Peer(NamedTuple):
@@ -245,7 +245,7 @@ def main() -> None:
     parser.add_argument("--negatives", type=int, default=16)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--warmup", type=int, default=2)
-    parser.add_argument("--triples", type=int, default=64)
+    parser.add_argument("--triples", type=int, default=36)
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)

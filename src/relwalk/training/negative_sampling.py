@@ -25,6 +25,8 @@ from relwalk.training.negatives import SAMPLERS, Negatives, uniform
 from relwalk.training.regularizers import regularization
 
 LARGEST_MARGIN = 1e6
+JUDGED = 32  # rows, about, by which a batch is judged
+WORTH_IT = 0.5  # share of candidates with a slope: a gradient costs two passes, and one more pass has been made
 KBGAN = "kbgan"  # the sampler that is a model itself
 CHOICES = (*SAMPLERS, KBGAN)
 
@@ -146,6 +148,7 @@ class NegativeSampling(ABC):
 
     Settings: type[SamplingSettings] = SamplingSettings
     sparse = False  # most negatives get no gradient: worth a second, smaller pass through the model
+    most_moved: int | None = None  # negatives of a triple that can get one; None: all
     note: str | None = None
     products: float | None = None
 
@@ -168,7 +171,7 @@ class NegativeSampling(ABC):
     @property
     def few_entities(self) -> bool:
         """Whether a step is about a few of the entities alone: half of them at most, negatives that count included."""
-        negatives = 1 if self.sparse else self.own.negatives
+        negatives = self.own.negatives if self.most_moved is None else self.most_moved
         return 2 * self.batch_size * (2 + negatives) <= self.entities and self.settings.optimizer != "adam"
 
     @property
@@ -227,18 +230,32 @@ class NegativeSampling(ABC):
 
         # (rows, 1 + count) candidates to (), (rows, 1 + count)
         """
-        if not self.sparse or not _scores_alike_twice(model):
+        few = self.sparse and _scores_alike_twice(model) and self._moves_few(model, side, given, relations, candidates)
+        if not few:
             scores = model.score_candidates(side, given, relations, candidates)
             return self._objective(model, scores), scores
         with torch.no_grad():
             scores = model.score_candidates(side, given, relations, candidates)
+        loss, slopes = self._slopes(model, scores)
+        row, place = slopes.nonzero(as_tuple=True)
+        moved = _score(model, side, given[row], relations[row], candidates[row, place])
+        return loss.detach() + _gradient_only((slopes[row, place] * moved).sum()), scores
+
+    def _moves_few(self, model: Scorer, side: Side, given: Tensor, relations: Tensor, candidates: Tensor) -> bool:
+        """Whether so few candidates get a slope that a second, smaller pass is worth it, judged by some of the rows."""
+        rows = slice(None, None, max(1, len(given) // JUDGED))
+        with torch.no_grad():
+            scores = model.score_candidates(side, given[rows], relations[rows], candidates[rows])
+        _, slopes = self._slopes(model, scores)
+        return int(slopes.count_nonzero()) < WORTH_IT * slopes.numel()
+
+    def _slopes(self, model: Scorer, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """The objective of these scores, and its slope in each of them.  # (), (rows, 1 + count)"""
         with torch.enable_grad():
             leaf = scores.requires_grad_()
             loss = self._objective(model, leaf)
         (slopes,) = torch.autograd.grad(loss, leaf)
-        row, place = slopes.nonzero(as_tuple=True)
-        moved = _score(model, side, given[row], relations[row], candidates[row, place])
-        return loss.detach() + _gradient_only((slopes[row, place] * moved).sum()), scores
+        return loss, slopes
 
     def _objective(self, model: Scorer, scores: Tensor) -> Tensor:
         return self.against(scores[:, 0], scores[:, 1:], model.scale).sum()

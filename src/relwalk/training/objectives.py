@@ -31,6 +31,7 @@ class Hardest(Hinge):
     """max(0, margin + max_k s_k - s): the hardest of the negatives alone (the paper's appendix)."""
 
     sparse = True
+    most_moved = 1
 
     @staticmethod
     def hinge(positive: Tensor, negative: Tensor, margin: float) -> Tensor:
