@@ -24,6 +24,7 @@ from relwalk.graph.answers import SIDES, KnownAnswers, Side
 from relwalk.graph.graph import Graph, Split
 from relwalk.graph.lists import Ints, Lists, Longs
 from relwalk.models.base import Scorer
+from relwalk.models.keys import KeyCache
 from relwalk.progress import Count, Progress, shown
 
 Floats = NDArray[np.floating]
@@ -58,11 +59,12 @@ def rank(
         raise GraphError(f"graph {graph.name!r} has no {split} triples to rank. Give it a {split} split.")
     lists = choose("candidate rule", candidates, _candidate_rules(graph))
     questions = {side: DistinctQuestions.from_triples(triples, side) for side in SIDES}
+    every = KeyCache(model)
     with torch.inference_mode(), shown(progress) as on_progress:
         count = Count(on_progress, sum(map(len, questions.values())), f"ranking {split}")
         ranks = {
             side: _rank_side(
-                Scores(model, side),
+                Scores(model, side, every),
                 questions[side],
                 len(graph.entities),
                 graph.known[side] if filtered else None,

@@ -14,7 +14,7 @@ from relwalk.errors import RelWalkError
 from relwalk.graph.answers import Side
 from relwalk.graph.lists import Ints, Longs
 from relwalk.models.base import Scorer, as_product
-from relwalk.models.keys import KeyBlocks, longest_vector
+from relwalk.models.keys import KeyBlocks, KeyCache, longest_vector
 
 TILE = 1 << 18  # flags written at a time: 1 MB, which the cache of a core holds until they are added up
 HUGE = 1e38  # products whose terms stay below it cannot become infinite, nor not a number
@@ -69,8 +69,9 @@ class Scores:
     all scores of a question alike is left out. Any other model is asked for its scores a block at a time.
     """
 
-    def __init__(self, model: Scorer, side: Side) -> None:
-        self.model, self.side = model, side
+    def __init__(self, model: Scorer, side: Side, every: KeyCache | None = None) -> None:
+        """`every` are the keys of all entities, which both sides may share."""
+        self.model, self.side, self.every = model, side, every or KeyCache(model)
         self.product = as_product(model)
         self.by_relation = self.product is not None and not self.product.shares_keys(side)
         self.device = next(model.parameters(), torch.zeros(0)).device
@@ -82,6 +83,8 @@ class Scores:
         """The keys of candidates, of all entities for None; of one relation, if the model's depend on it."""
         if self.product is None:
             return None
+        if candidates is None and not self.by_relation and not self.product.coded:
+            return self.every.for_side(self.side)
         entities = None if candidates is None else self._tensor(candidates)
         one = torch.tensor(relation, device=self.device) if self.by_relation else None
         if self.product.coded:
