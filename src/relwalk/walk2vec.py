@@ -41,8 +41,7 @@ class Method:
     options: tuple[str, ...] = ()
 
 
-# Walks, length and window for a few seconds on a small graph. The papers take more of them: 80 walks of 40 and a window
-# of 10 (DeepWalk), 10 of 80 and 10 (node2vec), 25 negatives in 10 epochs (RDF2vec).
+# Walks, length and window of our own, for a few seconds on a small graph: not the papers' settings.
 METHODS: dict[str, Method] = {
     "deepwalk": Method("Perozzi, Al-Rfou, Skiena: KDD 2014", UniformWalker, 10, 40, 5, 0),
     "node2vec": Method("Grover, Leskovec: KDD 2016", BiasedWalker, 10, 40, 5, 5, ("p", "q")),

@@ -58,9 +58,10 @@ def test_every_model_can_start_from_walks(five: Graph, model: str) -> None:
         plain.constrain()  # what a start is followed by
     start_entities(started, five, "deepwalk", seed=0)
     both = zip(plain.parameters(), started.parameters(), strict=True)
-    changed = [a.shape for a, b in both if not torch.allclose(a, b)]
+    same = torch.allclose if plain.constrained else torch.equal  # norms are made twice, and rounded twice
+    changed = [a.shape for a, b in both if not same(a, b)]
     assert len(changed) == 1 and changed[0][0] == 5
-    torch.testing.assert_close(plain.vectors()[4], started.vectors()[4])  # no walk meets e
+    assert same(plain.vectors()[4], started.vectors()[4])  # no walk meets e
 
 
 def test_a_constraint_holds_from_the_start(five: Graph, file: str) -> None:

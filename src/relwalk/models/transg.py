@@ -34,6 +34,9 @@ class TransG(Scorer):
     steps: before, no triple is near any component. It starts with the mean share of those it has. The weights π are a
     softmax over the components that are open, and learned, as means and variances are. Means and translations stay
     within the unit ball: a likelihood of answers alone does not see how far off all of them are, and P_new does.
+
+    Ours, and not the paper's: `settle`, one component a step, the ball for translations, the bounds of σ² and the start
+    of π.
     """
 
     paper = "Xiao, Huang, Zhu: ACL 2016"
