@@ -11,7 +11,7 @@ from relwalk.errors import RelWalkError
 from relwalk.experiment import train
 from relwalk.graph.graph import Graph
 from relwalk.training import precision
-from relwalk.training.precision import OVERRIDE, choose_precision
+from relwalk.training.precision import OVERRIDE, add_product, choose_precision, multiply
 
 CPU = torch.device("cpu")
 
@@ -82,3 +82,16 @@ def test_a_run_keeps_what_was_chosen(five: Graph, capable: bool, monkeypatch: py
         asked = train(five, dim=4, epochs=2, precision=name)
         same = [torch.equal(a, b) for a, b in zip(run.model.parameters(), asked.model.parameters(), strict=True)]
         assert all(same) == (name == chosen), name
+
+
+def test_products_round_alike_with_and_without_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(70, 40, generator=generator).bfloat16() for _ in range(2))
+    exact = (a.double() @ b.double().T).bfloat16()
+    for capable in (True, False):
+        processor(monkeypatch, avx512_bf16=capable, amx=False)
+        made, added = torch.empty(70, 70, dtype=torch.bfloat16), torch.zeros(70, 70)
+        multiply(a, b.T, out=made)
+        add_product(added, a, b.T)
+        assert torch.equal(added, made.float()), "a product is rounded before it is added"
+        assert float((made != exact).float().mean()) < 0.02  # sums in another order round to a neighbour, seldom

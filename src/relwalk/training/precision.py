@@ -1,4 +1,4 @@
-"""The number type of the large products: what the processor multiplies fastest, asked of it and never timed."""
+"""The number type of the large products, asked of the processor and never timed, and how they are made in it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from typing import Literal
 
 import torch
+from torch import Tensor
 
 from relwalk.errors import RelWalkError
 
@@ -35,3 +36,29 @@ def multiplies_bfloat16(device: torch.device) -> bool:
 def _cpu_multiplies_bfloat16() -> bool:
     """AVX-512 with bfloat16, or AMX: with less, oneDNN makes the products by conversions, slower than in float32."""
     return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+
+
+def multiply(a: Tensor, b: Tensor, out: Tensor) -> None:
+    """out = a b. In bfloat16 the sums are made in float32 and then rounded, on every processor.
+
+    Without instructions for bfloat16 the factors, rounded already, are multiplied in float32: the same numbers but for
+    the order of their sums, and several times faster than torch's own way.
+    """
+    if _needs_float32(a):
+        out.copy_(a.float() @ b.float())
+    else:
+        torch.mm(a, b, out=out)
+
+
+def add_product(out: Tensor, a: Tensor, b: Tensor) -> None:
+    """out += a b, in float32 whatever the factors are."""
+    if out.dtype == a.dtype:
+        out.addmm_(a, b)
+    elif _needs_float32(a):
+        out += (a.float() @ b.float()).to(a.dtype)
+    else:
+        out += a @ b
+
+
+def _needs_float32(factor: Tensor) -> bool:
+    return factor.dtype == torch.bfloat16 and factor.device.type == "cpu" and not _cpu_multiplies_bfloat16()

@@ -23,7 +23,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from relwalk.training.softmax import Own, Targets, Workspace, add_product
+from relwalk.training.precision import add_product, multiply
+from relwalk.training.softmax import Own, Targets, Workspace
 
 ROWS = 1024  # questions scored at a time: with a tile of as many entities, what a cache holds
 
@@ -98,7 +99,8 @@ def _add_tiles(
     loss, start = slope_q.new_zeros(()), 0
     for keys, targets in zip(torch.split(k, workspace.tile), own.places(len(k), workspace), strict=True):
         tile = slice(start, start + len(keys))
-        scores = q @ keys.T  # (rows, width)
+        scores = q.new_empty(len(q), len(keys))  # (rows, width)
+        multiply(q, keys.T, out=scores)
         scores.view(-1).index_fill_(0, targets, -torch.inf)
         losses, slopes = F.softplus(scores), scores.sigmoid_()
         if times is not None:

@@ -28,6 +28,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from relwalk.training.precision import add_product, multiply
+
 TILE = 1024  # entities scored at a time: a tile of a thousand rows fits the cache
 NUMBERS = 1 << 27  # exponentials held at a time: half a gigabyte in float32
 
@@ -205,7 +207,7 @@ def _fill(q: Tensor, keys: Tensor, own: Own, shift: Tensor, workspace: Workspace
     start = 0
     for tile, targets in zip(tiles, own.places(len(keys), workspace), strict=True):
         part = keys[start : start + tile.shape[1]]
-        torch.mm(long_q, part.T, out=tile)
+        multiply(long_q, part.T, out=tile)
         tile.exp_().view(-1).index_fill_(0, targets, 0.0)
         add_product(slope, tile, part)
         start += tile.shape[1]
@@ -221,14 +223,6 @@ def _lengthened(x: Tensor, first: Tensor | float, second: Tensor | float, dtype:
     longer = x.new_zeros(rows, -(-(width + 2) // 8) * 8, dtype=dtype)
     longer[:, :width], longer[:, width], longer[:, width + 1] = x, first, second
     return longer
-
-
-def add_product(out: Tensor, a: Tensor, b: Tensor) -> None:
-    """out += a b, in float32 whatever the factors are."""
-    if out.dtype == a.dtype:
-        out.addmm_(a, b)
-    else:
-        out += a @ b
 
 
 def _smooth(

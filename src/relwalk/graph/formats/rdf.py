@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import IO
 from urllib.parse import quote, unquote
 
 import polars as pl
@@ -18,6 +19,7 @@ import pyoxigraph as ox
 from relwalk.errors import BadLine
 from relwalk.graph.formats.base import Format, Journal, Options, shorten
 from relwalk.graph.formats.folder import note_empty
+from relwalk.graph.formats.limits import show_size
 from relwalk.graph.formats.source import Source, uncompressed
 from relwalk.graph.raw import COLUMNS, RawGraph
 
@@ -26,6 +28,8 @@ RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 CHUNK = 100_000
 ERRORS_OF_A_LINE = 1000  # the parser goes on behind an error, byte by byte if need be: a long line can hold millions
 ERRORS_OF_A_FILE = 100_000  # if they are more than its triples, it is something else
+LONGEST_WORD = 4 << 20  # the parser reads an unfinished term again with every few kilobytes: 16 MB take it 15 s
+WHITE = (b" ", b"\n", b"\t")
 
 Names = tuple[str, str, str]
 
@@ -65,6 +69,26 @@ def read_ttl(path: Path, options: Options) -> RawGraph:
     return _Reading(Source(path, options.max_unpacked), Journal(options)).graph("ttl", ox.RdfFormat.TURTLE)
 
 
+class _Text:
+    """The bytes of a file for the parser; a word that goes on for megabytes is an error of its line."""
+
+    def __init__(self, file: IO[bytes], path: Path) -> None:
+        self.file, self.path, self.line, self.word = file, path, 1, 0
+
+    def read(self, size: int = -1) -> bytes:
+        part = self.file.read(size)
+        self.line += part.count(b"\n")
+        space = max(map(part.rfind, WHITE))
+        self.word = self.word + len(part) if space < 0 else len(part) - space - 1
+        if self.word > LONGEST_WORD:
+            raise self.too_long()
+        return part
+
+    def too_long(self) -> BadLine:
+        found = f"a term of more than {show_size(LONGEST_WORD)}"
+        return BadLine(self.path, self.line, found=found, expected="shorter names and texts", cure="Shorten or drop it.")
+
+
 @dataclass
 class _Reading:
     """One file on its way to a graph."""
@@ -77,7 +101,11 @@ class _Reading:
     def graph(self, kind: str, syntax: ox.RdfFormat) -> RawGraph:
         self.journal.note(f"read as {kind}: {self.source.name}")
         with self.source.open() as file:
-            frame = _frame(self._triples(ox.parse(file, format=syntax)))
+            text = _Text(file, self.source.path)
+            try:
+                frame = _frame(self._triples(ox.parse(text, format=syntax)))
+            except MemoryError:  # the parser's own limit: 16 MB for a term
+                raise text.too_long() from None
         if self.literals:
             self.journal.note(f"left out {self.literals:,} triples whose object is no entity but a literal")
         if frame.is_empty():
