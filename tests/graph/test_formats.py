@@ -209,6 +209,7 @@ BAD_FILES: dict[str, tuple[str, int, dict[str, str | bytes]]] = {
     "too few columns": ("train.txt", 2, {"train.txt": "a\tr\tb\na\tr\n"}),
     "too few, first line": ("train.txt", 1, {"train.txt": "a r b\n"}),
     "too many columns": ("train.txt", 4, {"train.txt": "\na\tr\tb\n\na\tr\tb\tc\na\tr\tb\n"}),
+    "an empty column at the very end": ("train.txt", 2, {"train.txt": "a\tr\tb\na\tr\tb\t"}),
     "empty name": ("train.txt", 2, {"train.txt": "a\tr\tb\na\t\tb\n"}),
     "tabs alone": ("train.txt", 3, {"train.txt": "a\tr\tb\n\n\t\t\n"}),
     "bad utf-8": ("valid.txt", 2, {"train.txt": "a\tr\tb\n", "valid.txt": b"a\tr\tb\n\xff\tr\tb\n"}),

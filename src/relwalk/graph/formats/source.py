@@ -138,6 +138,14 @@ class Source:
                 end = chunk[len(chunk) - len(mark) + 1 :]
         return False
 
+    def ends_with(self, mark: bytes) -> bool:
+        """Whether these are the last bytes."""
+        if self.data is not None:
+            return self.data.endswith(mark)
+        with self.path.open("rb") as file:
+            file.seek(max(0, file.seek(0, io.SEEK_END) - len(mark)))
+            return file.read() == mark
+
     def blank_lines(self, after: int) -> int:
         """How many lines behind the first `after` ones polars sees as blank."""
         return _read_lines(self.for_polars()).slice(after).null_count()

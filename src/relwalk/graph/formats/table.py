@@ -80,6 +80,8 @@ def _fast(source: Source, table: Table) -> pl.DataFrame | None:
         return None
     if source.holds(b"\r" + separator.encode()):  # polars would take that end of a name for the end of a line
         return None
+    if source.ends_with(separator.encode()):  # polars would overlook the empty field behind it
+        return None
     plain = source.for_polars()
     try:
         frame = pl.read_csv(
