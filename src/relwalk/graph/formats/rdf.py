@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 from urllib.parse import quote, unquote
 
 import polars as pl
@@ -86,7 +86,9 @@ class _Text:
 
     def too_long(self) -> BadLine:
         found = f"a term of more than {show_size(LONGEST_WORD)}"
-        return BadLine(self.path, self.line, found=found, expected="shorter names and texts", cure="Shorten or drop it.")
+        return BadLine(
+            self.path, self.line, found=found, expected="shorter names and texts", cure="Shorten or drop it."
+        )
 
 
 @dataclass
@@ -103,7 +105,7 @@ class _Reading:
         with self.source.open() as file:
             text = _Text(file, self.source.path)
             try:
-                frame = _frame(self._triples(ox.parse(text, format=syntax)))
+                frame = _frame(self._triples(ox.parse(cast(IO[bytes], text), format=syntax)))
             except MemoryError:  # the parser's own limit: 16 MB for a term
                 raise text.too_long() from None
         if self.literals:
