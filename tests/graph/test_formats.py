@@ -306,6 +306,13 @@ def test_an_rdf_term_of_megabytes_is_an_error_of_its_line(name: str, long: str, 
     assert caught.value.line == 2
 
 
+@pytest.mark.parametrize("name", ["g.ttl.gz", "g.nt.gz"])
+def test_rdf_of_blank_lines_is_given_up(name: str, tmp_path: Path) -> None:
+    put(tmp_path, {name: gzip.compress(NT.encode() + b"\n" * 11_000_000)})
+    with pytest.raises(BadLine, match="more than 10,000,000 blank lines in a row; expected triples"):
+        read_graph(tmp_path / name)
+
+
 STRUCTURAL: dict[str, tuple[str, dict[str, str | bytes]]] = {
     "empty train": ("train.txt: found no triples", {"train.txt": ""}),
     "no train": ("expected training triples", {"valid.txt": "a\tr\tb\n"}),

@@ -11,7 +11,7 @@ from torch import Tensor
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer, Scorer, as_product
 
-KEPT = 1 << 23  # numbers, 32 MB: as many as the scores that a ranking holds
+KEPT = 1 << 23  # numbers, 32 MB
 
 
 class KeyCache:

@@ -29,6 +29,7 @@ CHUNK = 100_000
 ERRORS_OF_A_LINE = 1000  # the parser goes on behind an error, byte by byte if need be: a long line can hold millions
 ERRORS_OF_A_FILE = 100_000  # if they are more than its triples, it is something else
 LONGEST_WORD = 4 << 20  # the parser reads an unfinished term again with every few kilobytes: 16 MB take it 15 s
+MOST_BLANK_LINES = 10_000_000  # in a row: the parser takes 20 s for as many as a small packed file may hold
 WHITE = (b" ", b"\n", b"\t")
 
 Names = tuple[str, str, str]
@@ -70,18 +71,23 @@ def read_ttl(path: Path, options: Options) -> RawGraph:
 
 
 class _Text:
-    """The bytes of a file for the parser; a word that goes on for megabytes is an error of its line."""
+    """The bytes of a file for the parser; a word, or nothing, that goes on for megabytes is an error of its line."""
 
     def __init__(self, file: IO[bytes], path: Path) -> None:
-        self.file, self.path, self.line, self.word = file, path, 1, 0
+        self.file, self.path, self.line, self.word, self.blank = file, path, 1, 0, 0
 
     def read(self, size: int = -1) -> bytes:
         part = self.file.read(size)
-        self.line += part.count(b"\n")
+        ends = part.count(b"\n")
+        self.line += ends
+        self.blank = self.blank + ends if ends == len(part) else 0
         space = max(map(part.rfind, WHITE))
         self.word = self.word + len(part) if space < 0 else len(part) - space - 1
         if self.word > LONGEST_WORD:
             raise self.too_long()
+        if self.blank > MOST_BLANK_LINES:
+            found = f"more than {MOST_BLANK_LINES:,} blank lines in a row"
+            raise BadLine(self.path, self.line, found=found, expected="triples", cure="Remove them.")
         return part
 
     def too_long(self) -> BadLine:
