@@ -113,7 +113,7 @@ class _SoftmaxLoss(torch.autograd.Function):
 
         loss = q.new_zeros(())
         slope_q, hits = torch.empty_like(q), share * (1 - smoothing)
-        slopes = q.new_zeros(len(k), sample.long.shape[1])
+        slopes = q.new_zeros(len(k), _longer(width))
         for part in workspace.blocks(len(q), drawn):
             pairs = targets.in_rows(part.start, part.stop)
             own = Own(rows[pairs] - part.start, columns[pairs], hit[pairs])
@@ -141,11 +141,19 @@ class _SoftmaxLoss(torch.autograd.Function):
 
 
 class _Sample:
-    """The keys that are summed over, with a column of ones for the shift, and one for the weights of a sample."""
+    """The keys that are summed over."""
 
     def __init__(self, k: Tensor, log_weights: Tensor | None, dtype: torch.dtype) -> None:
-        self.k, self.log_weights = k, log_weights
-        self.long = _lengthened(k, 1.0, 0.0 if log_weights is None else log_weights, dtype)
+        self.k, self.log_weights, self.dtype = k, log_weights, dtype
+
+    def __len__(self) -> int:
+        return len(self.k)
+
+    def long(self, tile: slice) -> Tensor:
+        """Some of them, with a column of ones for the shift, and one for the weights of a sample. Made for one tile at
+        a time: there is no second copy of them all."""
+        weights = 0.0 if self.log_weights is None else self.log_weights[tile]
+        return _lengthened(self.k[tile], 1.0, weights, self.dtype)
 
     def best(self, q: Tensor, tile: int) -> Tensor:
         """The highest score of each row, in float32.  # (rows,)"""
@@ -190,37 +198,41 @@ class _Exponentials(NamedTuple):
 
 def _exponentials(q: Tensor, sample: _Sample, own: Own, workspace: Workspace) -> _Exponentials:
     shift = own.shift(len(q)).to(workspace.dtype).float()
-    made = _fill(q, sample.long, own, shift, workspace)
+    made = _fill(q, sample, own, shift, workspace)
     if not bool(made.slope.isfinite().all()):  # a key scores e^88 times a target: shift by the true maximum
         shift = torch.maximum(own.shift(len(q)), sample.best(q, workspace.tile))
         # Scores so far apart are too coarse in bfloat16: a row's maximum would be missed by more than e^88 again.
         precise = _Sample(sample.k, sample.log_weights, torch.float32)
-        made = _fill(q, precise.long, own, shift, Workspace(tile=workspace.tile))
+        made = _fill(q, precise, own, shift, Workspace(tile=workspace.tile))
     return made
 
 
-def _fill(q: Tensor, keys: Tensor, own: Own, shift: Tensor, workspace: Workspace) -> _Exponentials:
+def _fill(q: Tensor, sample: _Sample, own: Own, shift: Tensor, workspace: Workspace) -> _Exponentials:
     """Score, exponentiate, strike out the targets, and multiply with the keys, a tile at a time."""
-    tiles = workspace.tiles(len(q), len(keys), q.device)
+    tiles = workspace.tiles(len(q), len(sample), q.device)
     long_q = _lengthened(q, -shift, 1.0, workspace.dtype)
     slope = torch.zeros(long_q.shape, device=q.device)
     start = 0
-    for tile, targets in zip(tiles, own.places(len(keys), workspace), strict=True):
-        part = keys[start : start + tile.shape[1]]
-        multiply(long_q, part.T, out=tile)
+    for tile, targets in zip(tiles, own.places(len(sample), workspace), strict=True):
+        keys = sample.long(slice(start, start + tile.shape[1]))
+        multiply(long_q, keys.T, out=tile)
         tile.exp_().view(-1).index_fill_(0, targets, 0.0)
-        add_product(slope, tile, part)
+        add_product(slope, tile, keys)
         start += tile.shape[1]
     exponentials = (own.hit - shift[own.rows]).exp()
     total = slope[:, q.shape[1]].index_add(0, own.rows, exponentials)  # a column of ones adds up the tiles
     return _Exponentials(tiles, exponentials, long_q, total, shift, slope)
 
 
+def _longer(width: int) -> int:
+    return -(-(width + 2) // 8) * 8
+
+
 def _lengthened(x: Tensor, first: Tensor | float, second: Tensor | float, dtype: torch.dtype) -> Tensor:
     """Two more columns, so that one product makes scores with shift and weights, another slopes with their sums; and
     as many zeros as make a multiple of eight, which products like better."""
     rows, width = x.shape
-    longer = x.new_zeros(rows, -(-(width + 2) // 8) * 8, dtype=dtype)
+    longer = x.new_zeros(rows, _longer(width), dtype=dtype)
     longer[:, :width], longer[:, width], longer[:, width + 1] = x, first, second
     return longer
 
