@@ -305,3 +305,11 @@ def test_a_name_keeps_a_return_at_its_end(chunk: int, tmp_path: Path, monkeypatc
     path = tmp_path / "g.tsv"
     path.write_bytes(b"a\tr\tb\r\n\r\n\n \nc\r\tr\td\ne\tr\tf")
     assert set(read_graph(path, valid=0, test=0).entities.names) == {"a", "b", "c\r", "d", "e", "f"}
+
+
+@pytest.mark.parametrize("name", ["g.tsv", "g.tsv.gz", "g.tsv.zst"])
+def test_a_line_loses_one_cr_however_it_is_packed(name: str, tmp_path: Path) -> None:
+    data = b"a\tr\tb\r\r\nc\tr\td\r\ne\tr\tf\n"
+    pack = {".gz": gzip.compress, ".zst": zstandard.compress}.get(Path(name).suffix, bytes)
+    (tmp_path / name).write_bytes(pack(data))
+    assert set(read_graph(tmp_path / name).entities.names) == {"a", "b\r", "c", "d", "e", "f"}

@@ -191,7 +191,9 @@ class Source:
             # Not UTF-8: let U+FFFD, which a lossy reading puts in its place, be seen as a bad byte again.
             unpacked, mark = _read_lines(self.path, n_rows=count, encoding="utf8-lossy"), b"\xff"
         buffer = BytesIO()
-        unpacked.to_frame().write_csv(buffer, include_header=False, quote_style="never")
+        # Polars has taken a CR off the end of each line. What ends in another must not lose that too.
+        end = "\r\n" if unpacked.str.ends_with("\r").any() else "\n"
+        unpacked.to_frame().write_csv(buffer, include_header=False, quote_style="never", line_terminator=end)
         return buffer.getvalue().replace("\ufffd".encode(), mark) if mark else buffer.getvalue()
 
 
