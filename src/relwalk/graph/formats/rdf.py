@@ -29,8 +29,9 @@ CHUNK = 100_000
 ERRORS_OF_A_LINE = 1000  # the parser goes on behind an error, byte by byte if need be: a long line can hold millions
 ERRORS_OF_A_FILE = 100_000  # if they are more than its triples, it is something else
 LONGEST_WORD = 4 << 20  # the parser reads an unfinished term again with every few kilobytes: 16 MB take it 15 s
-MOST_BLANK_LINES = 10_000_000  # in a row: the parser takes 20 s for as many as a small packed file may hold
+LONGEST_GAP = 16 << 20  # bytes without a triple: the parser searches no more than that in a second
 WHITE = (b" ", b"\n", b"\t")
+EXPECTED = "subject, predicate, object and a full stop"
 
 Names = tuple[str, str, str]
 
@@ -71,30 +72,28 @@ def read_ttl(path: Path, options: Options) -> RawGraph:
 
 
 class _Text:
-    """The bytes of a file for the parser; a word, or nothing, that goes on for megabytes is an error of its line."""
+    """The bytes of a file for the parser; megabytes of one word, or without a triple, are an error of their line."""
 
     def __init__(self, file: IO[bytes], path: Path) -> None:
-        self.file, self.path, self.line, self.word, self.blank = file, path, 1, 0, 0
+        self.file, self.path, self.line, self.word = file, path, 1, 0
+        self.gap = 0  # since the parser last found something, which is for its user to say
 
     def read(self, size: int = -1) -> bytes:
         part = self.file.read(size)
-        ends = part.count(b"\n")
-        self.line += ends
-        self.blank = self.blank + ends if ends == len(part) else 0
+        self.line += part.count(b"\n")
+        self.gap += len(part)
         space = max(map(part.rfind, WHITE))
         self.word = self.word + len(part) if space < 0 else len(part) - space - 1
         if self.word > LONGEST_WORD:
             raise self.too_long()
-        if self.blank > MOST_BLANK_LINES:
-            found = f"more than {MOST_BLANK_LINES:,} blank lines in a row"
-            raise BadLine(self.path, self.line, found=found, expected="triples", cure="Remove them.")
+        if self.gap > LONGEST_GAP:
+            found = f"{show_size(LONGEST_GAP)} without a triple"
+            raise BadLine(self.path, self.line, found=found, expected=EXPECTED, cure="Say what it is with --format.")
         return part
 
     def too_long(self) -> BadLine:
         found = f"a term of more than {show_size(LONGEST_WORD)}"
-        return BadLine(
-            self.path, self.line, found=found, expected="shorter names and texts", cure="Shorten or drop it."
-        )
+        return BadLine(self.path, self.line, found=found, expected="shorter names and texts", cure="Shorten it.")
 
 
 @dataclass
@@ -111,7 +110,7 @@ class _Reading:
         with self.source.open() as file:
             text = _Text(file, self.source.path)
             try:
-                frame = _frame(self._triples(ox.parse(cast(IO[bytes], text), format=syntax)))
+                frame = _frame(self._triples(ox.parse(cast(IO[bytes], text), format=syntax), text))
             except MemoryError:  # the parser's own limit: 16 MB for a term
                 raise text.too_long() from None
         if self.literals:
@@ -129,8 +128,9 @@ class _Reading:
             notes=self.journal.summary(),
         )
 
-    def _triples(self, parser: ox.QuadParser) -> Iterator[Names]:
+    def _triples(self, parser: ox.QuadParser, text: _Text) -> Iterator[Names]:
         for quad in self._good(parser):
+            text.gap = 0
             head, tail = _name(quad.subject), _name(quad.object)
             if head is not None and tail is not None:
                 yield head, from_iri(quad.predicate.value), tail
@@ -164,8 +164,7 @@ class _Reading:
                 yield quad
 
     def _bad_line(self, error: SyntaxError, found: str, cure: str) -> BadLine:
-        expected = "subject, predicate, object and a full stop"
-        return BadLine(self.source.path, error.lineno or 1, found=found, expected=expected, cure=cure)
+        return BadLine(self.source.path, error.lineno or 1, found=found, expected=EXPECTED, cure=cure)
 
     def _label(self, name: str, literal: ox.Literal) -> None:
         """The first label counts, but an English one, or one without a language, comes before others."""
