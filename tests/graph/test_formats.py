@@ -275,6 +275,17 @@ def test_skipped_lines_are_counted_and_the_first_is_told(tmp_path: Path) -> None
     assert noted(graph, "train.txt: skipped 3 bad lines, first at line 2: found 1 column: 'x'; expected 3 columns")
 
 
+def test_blank_nodes_without_a_name_are_named_by_their_place(tmp_path: Path) -> None:
+    drawn = "abcdef0123456789abcdef0123456789"  # written, though it looks as if the parser had drawn it
+    text = f"<x:a> <x:r> [ <x:s> <x:b> ] , ( <x:c> ) , _:own, _:{drawn} .\n" + "# \n" * 5000 + f"_:{drawn} <x:r> [] .\n"
+    put(tmp_path, {"g.ttl": text})
+    graphs = [read_graph(tmp_path / "g.ttl", valid=0, test=0) for _ in range(2)]
+    assert graphs[0].fingerprint == graphs[1].fingerprint
+    blank = {name for name in graphs[0].entities.names if name.startswith("_:")}
+    assert blank == {"_:[1]", "_:[2]", "_:[3]", "_:own", f"_:{drawn}"}
+    assert {("_:[1]", "x:s", "x:b"), (f"_:{drawn}", "x:r", "_:[3]")} <= set(named(graphs[0], "train"))
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [

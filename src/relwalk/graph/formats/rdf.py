@@ -1,11 +1,13 @@
 """RDF: N-Triples and Turtle, by pyoxigraph.
 
 Entities are IRIs and blank nodes. Literals are no entities: `rdfs:label` gives an entity its label, all others are
-counted and left out.
+counted and left out. A blank node without a name, `[]` or `( ... )` of Turtle, is called `_:[n]` by its place in the file:
+the parser draws a name at random, and the same file must be the same graph every time.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -30,7 +32,10 @@ ERRORS_OF_A_LINE = 1000  # the parser goes on behind an error, byte by byte if n
 ERRORS_OF_A_FILE = 100_000  # if they are more than its triples, it is something else
 LONGEST_WORD = 4 << 20  # the parser reads an unfinished term again with every few kilobytes: 16 MB take it 15 s
 LONGEST_GAP = 16 << 20  # bytes without a triple: the parser searches no more than that in a second
+LONGEST_NAME = 34  # of a drawn blank node
 WHITE = (b" ", b"\n", b"\t")
+DRAWN = re.compile(r"[a-f][0-9a-f]{15,31}")  # what the parser names a blank node that has no name
+WRITTEN = re.compile(rb"_:([a-f][0-9a-f]{15,31})")
 EXPECTED = "subject, predicate, object and a full stop"
 
 Names = tuple[str, str, str]
@@ -77,11 +82,16 @@ class _Text:
     def __init__(self, file: IO[bytes], path: Path) -> None:
         self.file, self.path, self.line, self.word = file, path, 1, 0
         self.gap = 0  # since the parser last found something, which is for its user to say
+        self.end = b""  # of the part before: a name may begin there
+        self.written: set[str] = set()  # names of blank nodes in the file that look as if the parser had drawn them
 
     def read(self, size: int = -1) -> bytes:
         part = self.file.read(size)
         self.line += part.count(b"\n")
         self.gap += len(part)
+        if b"_:" in self.end + part[:1] or b"_:" in part:
+            self.written.update(name.decode() for name in WRITTEN.findall(self.end + part))
+        self.end = part[-LONGEST_NAME:]
         space = max(map(part.rfind, WHITE))
         self.word = self.word + len(part) if space < 0 else len(part) - space - 1
         if self.word > LONGEST_WORD:
@@ -104,6 +114,7 @@ class _Reading:
     journal: Journal
     literals: int = 0
     labels: dict[str, tuple[bool, str]] = field(default_factory=dict)  # name: (is English, label)
+    unnamed: dict[str, str] = field(default_factory=dict)  # name that the parser drew: name by place
 
     def graph(self, kind: str, syntax: ox.RdfFormat) -> RawGraph:
         self.journal.note(f"read as {kind}: {self.source.name}")
@@ -131,7 +142,7 @@ class _Reading:
     def _triples(self, parser: ox.QuadParser, text: _Text) -> Iterator[Names]:
         for quad in self._good(parser):
             text.gap = 0
-            head, tail = _name(quad.subject), _name(quad.object)
+            head, tail = self._name(quad.subject, text), self._name(quad.object, text)
             if head is not None and tail is not None:
                 yield head, from_iri(quad.predicate.value), tail
             elif head is not None and quad.predicate.value == RDFS_LABEL and isinstance(quad.object, ox.Literal):
@@ -166,17 +177,21 @@ class _Reading:
     def _bad_line(self, error: SyntaxError, found: str, cure: str) -> BadLine:
         return BadLine(self.source.path, error.lineno or 1, found=found, expected=EXPECTED, cure=cure)
 
+    def _name(self, term: object, text: _Text) -> str | None:
+        """What an entity is called; None for a literal."""
+        if isinstance(term, ox.NamedNode):
+            return from_iri(term.value)
+        if not isinstance(term, ox.BlankNode):
+            return None
+        if DRAWN.fullmatch(term.value) and term.value not in text.written:
+            return self.unnamed.setdefault(term.value, f"_:[{len(self.unnamed) + 1}]")
+        return f"_:{term.value}"
+
     def _label(self, name: str, literal: ox.Literal) -> None:
         """The first label counts, but an English one, or one without a language, comes before others."""
         english = (literal.language or "en").split("-")[0] == "en"
         if literal.value and (name not in self.labels or (english and not self.labels[name][0])):
             self.labels[name] = (english, literal.value)
-
-
-def _name(term: object) -> str | None:
-    if isinstance(term, ox.NamedNode):
-        return from_iri(term.value)
-    return f"_:{term.value}" if isinstance(term, ox.BlankNode) else None
 
 
 def _frame(triples: Iterator[Names]) -> pl.DataFrame:
