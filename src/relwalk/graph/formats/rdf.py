@@ -1,8 +1,8 @@
 """RDF: N-Triples and Turtle, by pyoxigraph.
 
 Entities are IRIs and blank nodes. Literals are no entities: `rdfs:label` gives an entity its label, all others are
-counted and left out. A blank node without a name, `[]` or `( ... )` of Turtle, is called `_:[n]` by its place in the file:
-the parser draws a name at random, and the same file must be the same graph every time.
+counted and left out. A blank node without a name, `[]` or `( ... )` of Turtle, is called `_:[n]` by its place in the
+file: the parser draws a name at random, and the same file must be the same graph every time.
 """
 
 from __future__ import annotations
