@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import time
 import tracemalloc
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relwalk.errors import BadLine, GraphError
-from relwalk.graph.formats import limits, source, zstd
+from relwalk.graph.formats import limits, pipe, source, zstd
 from relwalk.graph.formats.limits import parse_size
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
@@ -169,8 +170,31 @@ def test_a_pipe_is_read_once(format: str, data: bytes, found: set, tmp_path: Pat
 
 def test_a_pipe_of_parquet(tmp_path: Path) -> None:
     pl.DataFrame({"h": ["a", "b"], "r": ["r", "r"], "t": ["b", "c"]}).write_parquet(tmp_path / "g.parquet")
-    pipe = fed(tmp_path / "63", (tmp_path / "g.parquet").read_bytes())
-    assert triples(read_graph(pipe, format="parquet")) == FOUND
+    path = fed(tmp_path / "63", (tmp_path / "g.parquet").read_bytes())
+    assert triples(read_graph(path, format="parquet")) == FOUND
+
+
+def test_a_pipe_without_a_writer_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipe, "PATIENCE", 0.1)
+    os.mkfifo(tmp_path / "g.tsv")
+    with pytest.raises(GraphError, match="a pipe that nobody writes to"):
+        read_graph(tmp_path / "g.tsv", format="tsv")
+
+
+def test_a_writer_may_take_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipe, "PATIENCE", 1.0)
+    path = tmp_path / "63"
+    os.mkfifo(path)
+
+    def feed() -> None:
+        with path.open("wb", buffering=0) as file:
+            time.sleep(1.5)
+            for part in (LINES[:3], LINES[3:], LINES * 5000):
+                file.write(part)
+
+    Thread(target=feed, daemon=True).start()
+    graph = read_graph(path, format="tsv")
+    assert triples(graph) == FOUND and "dropped 10,000" in " ".join(graph.notes)
 
 
 def test_errors_of_a_pipe_name_it(tmp_path: Path) -> None:

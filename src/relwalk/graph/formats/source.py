@@ -23,6 +23,7 @@ from relwalk.graph.formats import zstd
 from relwalk.graph.formats.base import shorten
 from relwalk.graph.formats.encoding import START, check_encoding
 from relwalk.graph.formats.limits import PIPE, Bounded, default_limit, too_large
+from relwalk.graph.formats.pipe import Pipe
 
 MAGIC = {".gz": b"\x1f\x8b", ".zst": zstd.MAGIC}
 BOM = b"\xef\xbb\xbf"
@@ -174,7 +175,7 @@ class Source:
 
     def _stream(self) -> io.BufferedReader:
         if self.is_pipe:
-            return io.BufferedReader(Bounded(self.path.open("rb"), self.path, self.limit or PIPE), CHUNK)
+            return io.BufferedReader(Bounded(cast(IO[bytes], Pipe(self.path)), self.path, self.limit or PIPE), CHUNK)
         if self._suffix != ".gz":
             return self.path.open("rb")
         limit = self.limit or default_limit(self.path)
