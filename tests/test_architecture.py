@@ -31,7 +31,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     )
     + under(
         "graph.formats",
-        "base columns encoding folder frame headings layout limits memory named numbered openke parquet "
+        "base columns encoding folder frame headings layout limits memory named numbered openke parquet pipe "
         "quoted rdf single source table trial trial_child zstd",
     ),
     "models": under(
