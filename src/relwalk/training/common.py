@@ -77,6 +77,15 @@ class CommonSettings(Settings):
         panel="Objective",
         ge=0,
     )
+    decay_end: float = setting(
+        1.0,
+        "what l2, n3 and dura are multiplied with at the end of training: they fall to it geometrically, and patience "
+        "has no end unless it is said",
+        panel="Objective",
+        otherwise="1, or by graph",
+        gt=0,
+        le=1,
+    )
     entity_dropout: float = setting(
         0.0, "share of the given entity's coordinates that is dropped", panel="Model", ge=0, lt=1
     )
@@ -122,7 +131,7 @@ class CommonSettings(Settings):
     patience: int = setting(
         5,
         "validations without a better figure before training stops",
-        otherwise="5, or no end with a budget",
+        otherwise="5, or no end with a budget or a decay that falls",
         ge=1,
         le=MOST,
     )

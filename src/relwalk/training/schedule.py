@@ -1,4 +1,4 @@
-"""How the learning rates change over a training. A schedule is one class here and one line in SCHEDULES."""
+"""How the learning rates and the weight decay change over a training. A schedule is one class here and one line in SCHEDULES."""
 
 from __future__ import annotations
 
@@ -68,6 +68,19 @@ def rate_factor(
     the share that is done is that of the time, or that of the epochs where those end first.
     """
     warm = min(1.0, epochs_done / settings.warmup) if settings.warmup else 1.0
-    rest = max(settings.epochs - settings.warmup, 1e-9)
-    done = min(1.0, max(0.0, (epochs_done - settings.warmup) / rest, seconds_done / settings.seconds))
-    return warm * schedule.factor(done, drops)
+    return warm * schedule.factor(_share_done(settings, epochs_done, seconds_done, settings.warmup), drops)
+
+
+def decay_factor(settings: CommonSettings, epochs_done: float, seconds_done: float = 0.0) -> float:
+    """What l2, n3 and dura are multiplied with: decay_end^done, from 1 at the start to `decay_end` at the end.
+
+    A path of regularisation with warm starts: what a strong decay found is where a weaker one goes on from, and the
+    best epoch on valid says which strength serves the graph.
+    """
+    return settings.decay_end ** _share_done(settings, epochs_done, seconds_done)
+
+
+def _share_done(settings: CommonSettings, epochs_done: float, seconds_done: float, before: float = 0.0) -> float:
+    """How much of the training is done, by its epochs (those `before` aside) or its time, whichever ends first."""
+    rest = max(settings.epochs - before, 1e-9)
+    return min(1.0, max(0.0, (epochs_done - before) / rest, seconds_done / settings.seconds))
