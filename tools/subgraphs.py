@@ -70,7 +70,7 @@ def terms(entities: int, seed: int) -> Graph:
     head, tail = (x.ravel() for x in np.meshgrid(np.arange(entities), np.arange(entities), indexing="ij"))
     kind = (section[head] - section[tail]) % 8 * 10 + (generation[head] - generation[tail] + 2) * 2 + sex[tail]
     term = random.integers(25, size=80)[kind]
-    term = np.where(random.random(len(term)) < 0.1, random.integers(25, size=len(term)), term)
+    term = np.where(random.random(len(term)) < 0.03, random.integers(25, size=len(term)), term)
     return from_triples(f"terms-{entities}", _drawn(head, term, tail, 0.8, random), seed)
 
 
@@ -87,7 +87,7 @@ def types(entities: int, seed: int) -> Graph:
     for relation in range(40):
         for a, b in random.choice(inner, size=(random.integers(1, 6), 2)):
             head, tail = (x.ravel() for x in np.meshgrid(*(np.flatnonzero(under[x]) for x in (a, b))))
-            blocks.append(_drawn(head, np.full(len(head), relation), tail, 0.85, random))
+            blocks.append(_drawn(head, np.full(len(head), relation), tail, 0.95, random))
     children = np.arange(1, entities)
     blocks.append(_drawn(children, np.full(entities - 1, 40), parent[1:], 1.0, random))
     return from_triples(f"types-{entities}", np.unique(np.concatenate(blocks), axis=0), seed)
@@ -97,7 +97,7 @@ def dealings(entities: int, seed: int) -> Graph:
     """A few actors and 50 kinds of dealings, each as likely as four hidden traits of the two make it."""
     random = np.random.default_rng(seed)
     traits, forms = random.normal(size=(entities, 4)), random.normal(size=(50, 4, 4))
-    logits = np.einsum("hi,rij,tj->rht", traits, forms, traits) - 3 + random.normal(size=(50, 1, 1))
+    logits = np.einsum("hi,rij,tj->rht", traits, forms, traits) * 3 - 5 + random.normal(size=(50, 1, 1))
     relation, head, tail = np.nonzero(random.random(logits.shape) < 1 / (1 + np.exp(-logits)))
     return from_triples(f"dealings-{entities}", _drawn(head, relation, tail, 1.0, random), seed)
 

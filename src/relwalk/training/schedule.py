@@ -1,4 +1,4 @@
-"""How the learning rates and the weight decay change over a training. A schedule is one class here and one line in SCHEDULES."""
+"""How the learning rates and the weight decay change over a training. A schedule is a class and a line in SCHEDULES."""
 
 from __future__ import annotations
 
