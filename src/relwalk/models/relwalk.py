@@ -135,11 +135,12 @@ class RelWalk(ProductScorer):
 
     def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
         shape = (self.blocks, self.dim // self.blocks)
-        h, t = (self.entity(x).unflatten(-1, shape) for x in (heads, tails))  # (batch, blocks, width)
+        h, t = (self.entity(x).view(-1, *shape) for x in (heads, tails))  # (batch, blocks, width)
         if not self.exact:
             h = torch.einsum("bkd,rkde->rbke", h, self.free_R1.view(self.relations, *shape, shape[1]))
         turned = torch.einsum("bkd,rkde->rbke", t, self.R2.view(self.relations, *shape, shape[1]))
-        return (h + turned).square().sum((-2, -1)).T  # (batch, relations)
+        scores: Tensor = (h + turned).square().sum((-2, -1))  # (relations, batch)
+        return scores.T
 
     def dura(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         """Of hᵀM t; an orthogonal M keeps lengths, so that all is 2 (||h||² + ||t||²)."""

@@ -147,7 +147,7 @@ def _emissions(
 ) -> tuple[Tensor, Tensor]:
     """p(h | R, c) and p(t | R, c') over all entities.  # (directions, entities) each"""
     entity, moved = model.vectors().detach(), displaced(c, step_size, generator, model.blocks)
-    heads, tails = (x @ model.dense(side)[relation].T for x, side in ((c, "head"), (moved, "tail")))
+    heads, tails = c @ model.dense("head")[relation].T, moved @ model.dense("tail")[relation].T
     return torch.softmax(heads @ entity.T, -1), torch.softmax(tails @ entity.T, -1)
 
 

@@ -64,7 +64,7 @@ def relative_variance(
     chosen = entities[torch.randperm(n, generator=own_generator(seed, "pairs"))[:pairs]]
     if len(chosen) < 2:
         return 0.0, w - 1
-    parts = chosen.unflatten(-1, (blocks, -1)).transpose(0, 1) / math.sqrt(blocks)  # (blocks, chosen, width)
+    parts = chosen.view(-1, blocks, dim // blocks).transpose(0, 1) / math.sqrt(blocks)  # (blocks, chosen, width)
     squared = parts.square().sum(-1)  # (blocks, chosen)
     longest = 2 * float(squared.max().sqrt()) * (1 + 1e-6) + 1e-12
     table = torch.from_numpy(log_sphere_integral(np.linspace(0, longest, knots + 1), dim // blocks)).float()

@@ -36,7 +36,7 @@ def log_integral(v: Tensor, blocks: int = 1) -> Floats:
 
 def _parted(v: Tensor, blocks: int) -> Tensor:
     """The parts of vectors that meet unit vectors: v·c = Σ_b (v_b/√blocks)·u_b.  # (..., blocks, width)"""
-    return v.unflatten(-1, (blocks, -1)) / math.sqrt(blocks)
+    return v.reshape(*v.shape[:-1], blocks, -1) / math.sqrt(blocks)
 
 
 def _joined(directions: Tensor) -> Tensor:
@@ -79,7 +79,7 @@ def tilted_directions(v: Tensor, count: int, generator: torch.Generator, blocks:
     """Directions with density proportional to exp(v·c), for each row of v.  # (rows, count, dim)"""
     parts = _parted(v, blocks)  # (rows, blocks, width)
     drawn = _tilted(parts.flatten(0, 1), count, generator)
-    return _joined(drawn.unflatten(0, parts.shape[:2]).transpose(1, 2))
+    return _joined(drawn.view(*parts.shape[:2], count, -1).transpose(1, 2))
 
 
 def _tilted(v: Tensor, count: int, generator: torch.Generator) -> Tensor:
@@ -123,7 +123,7 @@ def displaced(c: Tensor, step: float, generator: torch.Generator, blocks: int = 
     if c.shape[-1] == 1 or step == 0:  # a sphere of two points has no small steps
         return c
     angle = 2 * math.asin(step / 2)
-    u = c.unflatten(-1, (blocks, -1)) * math.sqrt(blocks)  # (..., blocks, width) unit vectors
+    u = c.reshape(*c.shape[:-1], blocks, -1) * math.sqrt(blocks)  # (..., blocks, width) unit vectors
     across = _square_to(torch.randn(u.shape, generator=generator, dtype=c.dtype), u)
     return _joined(math.cos(angle) * u + math.sin(angle) * across)
 

@@ -77,7 +77,7 @@ def decay_factor(settings: CommonSettings, epochs_done: float, seconds_done: flo
     A path of regularisation with warm starts: what a strong decay found is where a weaker one goes on from, and the
     best epoch on valid says which strength serves the graph.
     """
-    return settings.decay_end ** _share_done(settings, epochs_done, seconds_done)
+    return math.pow(settings.decay_end, _share_done(settings, epochs_done, seconds_done))
 
 
 def _share_done(settings: CommonSettings, epochs_done: float, seconds_done: float, before: float = 0.0) -> float:
