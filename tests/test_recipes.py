@@ -35,7 +35,9 @@ def test_what_few_triples_say_of_an_entity_is_held_more_firmly() -> None:
     ends = [found["l2"] * found["decay_end"] for found in (sparse, dense, full)]
     assert BEGINS[1] >= ends[0] > ends[1] > ends[2] == pytest.approx(ENDS[0])
     assert all(0 < found["decay_end"] <= 1 for found in (sparse, dense, full))
-    assert sparse["entity_dropout"] <= dense["entity_dropout"]
+    assert sparse["entity_dropout"] < dense["entity_dropout"]
+    few = by_shape(shape(questions=10**6))  # epochs: a narrower path, with rates that fall
+    assert few["l2"] * few["decay_end"] > ends[1] and (dense["schedule"], few["schedule"]) == ("constant", "cosine")
 
 
 def test_many_relations_of_few_triples_get_blocks() -> None:

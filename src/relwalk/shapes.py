@@ -19,8 +19,9 @@ BATCH = 1024  # questions a step; a small graph has fewer, so that an epoch has 
 LEAST_BATCH = 128
 STEPS_AN_EPOCH = 8
 STEPS = 4000  # of a training, about: a small graph has them in more epochs
-EPOCHS = (20, 100)
-VALIDATIONS = 25
+EPOCHS = (20, 200)
+LONG = 50  # epochs that can walk a wide path at constant rates, with dropout; fewer need rates that fall
+VALIDATIONS = 40
 
 DIMS = (256, 128)
 EPOCH_WORK = 5e12  # operations of an epoch beyond which the smaller dim is taken: about a minute of two cores
@@ -29,11 +30,11 @@ COPIES = 6  # of the entities that training may hold in the memory there is
 NUMBERS = 20  # of the relations' matrices for each triple, at most: with more of them, blocks
 NARROWEST = 8  # coordinates of a block
 
-BEGINS = (0.1, 0.2)  # the decay that a path begins with, at least and at most: 1 over the triples of an entity
-ENDS = (0.003, 0.2)  # the same where it ends: a quarter of that
+BEGINS = (0.1, 0.2)  # the decay that a path begins with, at least and at most
+ENDS = (0.003, 0.12)  # the same where it ends
+FEW = 5.0  # triples an entity, about, up to which a path stays strong
 DROPOUT = 0.2
-DENSE = 8.0  # triples an entity, and
-LONG = 50  # epochs, from which dropout serves: it learns more slowly
+DENSE = 8.0  # triples an entity from which dropout serves, in a long training: it learns more slowly
 
 
 @dataclass(frozen=True)
@@ -57,23 +58,26 @@ class Shape:
 
 
 def by_shape(shape: Shape, dim: int | None = None) -> dict[str, Any]:
-    """The settings and options of RelWalk for a graph of that shape, `dim` among them unless it is given.
+    """The settings and options of RelWalk for a graph of that shape; `dim` is that one, where one is given.
 
-    l2 falls from strong to weak, and the best epoch on valid says where it serves: what few triples say of an entity
-    needs more of it than what many do, so that is where the path ends. The rates fall by a cosine. Relations with more
-    numbers in their matrices than the triples can tell get blocks.
+    l2 falls from strong to weak, and the best epoch on valid says where it serves. A small graph has epochs enough for
+    a wide path at constant rates; the few of a large one walk a narrow path, to where graphs of such a density were
+    best, with rates that fall by a cosine. Relations with more numbers in their matrices than the triples can tell get
+    blocks.
     """
     d = dim if dim is not None else choose_dim(shape)
     batch = choose_batch(shape)
     epochs = choose_epochs(shape, batch)
-    begin, end = _between(*BEGINS, 1 / shape.density), _between(*ENDS, 0.25 / shape.density)
+    long = epochs >= LONG
+    begin, end = choose_decay(shape, wide=long)
+    blocks = choose_blocks(shape, d)
     return {
         "dim": d,
-        "blocks": choose_blocks(shape, d),
+        **({"blocks": blocks} if blocks > 1 else {}),
         "l2": begin,
-        "decay_end": end / begin,
-        "entity_dropout": DROPOUT if shape.density >= DENSE and epochs >= LONG else 0.0,
-        "schedule": "cosine",
+        "decay_end": round(end / begin, 4),
+        "entity_dropout": DROPOUT if shape.density >= DENSE and long else 0.0,
+        "schedule": "constant" if long else "cosine",
         "epochs": epochs,
         "batch_size": batch,
         "validate_every": often(epochs),
@@ -96,6 +100,13 @@ def explain(shape: Shape, dim: int, options: Mapping[str, Any], settings: Common
         f"recipe: {shape.density:.2g} triples an entity and {shape.relations:,} relations: dim {dim}{parts}, l2 "
         f"{settings.l2:.2g}{falls}{dropout}, {length}, the best on valid kept (--dim, --l2, ... choose otherwise)"
     )
+
+
+def choose_decay(shape: Shape, *, wide: bool) -> tuple[float, float]:
+    """Where the path of l2 begins and ends: weaker, the more triples an entity has. A wide one goes on to a third."""
+    many = shape.density / FEW
+    end = min(ENDS[1], 0.1 / many**1.5) / (3 if wide else 1)
+    return round(_between(*BEGINS, 0.3 / many), 3), max(ENDS[0], end)
 
 
 def choose_dim(shape: Shape) -> int:

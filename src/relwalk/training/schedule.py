@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from relwalk.checks import MOST
 from relwalk.training.common import CommonSettings, Named, setting
@@ -10,6 +11,8 @@ from relwalk.training.common import CommonSettings, Named, setting
 
 class Schedule(Named):
     """What the rates are multiplied with."""
+
+    falls: ClassVar[bool] = False  # by the share of the training that is done
 
     def factor(self, done: float, drops: int) -> float:
         """After this share of the training, warm-up aside, and so many drops at a plateau."""
@@ -27,12 +30,16 @@ class Constant(Schedule):
 class Linear(Schedule):
     """1 - done"""
 
+    falls = True
+
     def factor(self, done: float, drops: int) -> float:
         return 1 - done
 
 
 class Cosine(Schedule):
     """(1 + cos(π done)) / 2"""
+
+    falls = True
 
     def factor(self, done: float, drops: int) -> float:
         return (1 + math.cos(math.pi * done)) / 2

@@ -56,6 +56,11 @@ class TrainingSettings(CommonSettings):
             return value
         return choose(info.field_name, cast(str, value.get("name")), OWNERS[info.field_name]).model_validate(value)
 
+    @property
+    def falls(self) -> bool:
+        """Whether rates or decay fall over the whole of it, so that a longer one is another from the start."""
+        return self.decay_end != 1.0 or self.schedule.falls
+
     def flat(self) -> dict[str, Any]:
         """Every setting by the name that a keyword, a flag or a file has for it."""
         found = self.model_dump(exclude=set(OWNERS))
