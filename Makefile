@@ -15,7 +15,7 @@ ifneq ($(wildcard ../shared/datasets),)
 export RELWALK_DATA ?= $(abspath ../shared/datasets)
 endif
 
-.PHONY: demo test test-newest check campaign bench bench-models clean
+.PHONY: demo test test-newest check campaign bench bench-models bench-recipes clean
 .DEFAULT_GOAL := demo
 
 $(READY): pyproject.toml constraints.txt
@@ -58,6 +58,10 @@ bench: $(BENCH_READY)
 # Every system that PyKEEN has too: the same scores from the same weights, a training step and a ranking of both.
 bench-models: $(BENCH_READY)
 	$(BENCH_VENV)/bin/python bench/models.py
+
+# The default recipe beside 30 random trials on each of eleven graphs, hours of one core: `BENCH=quick` makes 3 trials.
+bench-recipes: $(READY)
+	$(BIN)/python bench/recipes.py $(if $(filter quick,$(BENCH)),--quick)
 
 clean:
 	rm -rf $(VENV) $(NEWEST_VENV) $(BENCH_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

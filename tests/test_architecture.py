@@ -69,6 +69,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "experiment": (
         "recipes",
+        "shapes",
         "keywords",
         "catalogue",
         "comparing",

@@ -15,6 +15,7 @@ from relwalk.graph.vocabulary import Vocabulary
 from relwalk.runs.run import Run
 from relwalk.theory.analyse import PARTS
 from relwalk.theory.sweep import sweep
+from relwalk.training.schedule import Constant
 
 ODD = ("<script>alert(1)</script>", 'a"b', "c&d", "e\x1b[31mf", "g\nh", "<b>i", "j'k", "l")
 
@@ -133,6 +134,11 @@ def test_what_is_no_run_is_told(verb: str, run: Run) -> None:
     ],
 )
 def test_the_end_says_what_more_epochs_would_bring(run: Run, epochs: int, metrics: dict, words: str | None) -> None:
-    training = run.record.training.model_copy(update={"epochs": epochs, "validate_every": 10})
+    constant = {"decay_end": 1.0, "schedule": Constant(name="constant")}
+    training = run.record.training.model_copy(update={"epochs": epochs, "validate_every": 10} | constant)
     record = run.record.model_copy(update={"training": training, "metrics": {"valid_mrr": 0.5} | metrics})
     assert Run(Path("my runs/x"), record, run.graph, run.model).outlook == words
+    fallen = record.model_copy(update={"training": training.model_copy(update={"decay_end": 0.5})})
+    if words is not None and "resume" in words:  # what fell to the end would rise again
+        words = f"still improving: train again with --epochs {2 * epochs}"
+    assert Run(Path("my runs/x"), fallen, run.graph, run.model).outlook == words

@@ -23,7 +23,16 @@ from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Ints
 from relwalk.graph.read import read_graph
 from relwalk.keywords import sort_out, with_keywords
-from relwalk.models import Model, Scorer, check_options, fitting_options, is_reciprocal, model_class, model_name
+from relwalk.models import (
+    Model,
+    RelWalk,
+    Scorer,
+    check_options,
+    fitting_options,
+    is_reciprocal,
+    model_class,
+    model_name,
+)
 from relwalk.progress import OnProgress, silent
 from relwalk.recipes import recipe as find_recipe
 from relwalk.runs.checkpoint import Progress, read_progress
@@ -45,6 +54,7 @@ from relwalk.runs.run import (
     write_new,
     write_record,
 )
+from relwalk.shapes import Shape, explain, often
 from relwalk.training.all_entities import AllEntitiesSettings
 from relwalk.training.checkpoint import check_checkpoint, restore_checkpoint, save_checkpoint
 from relwalk.training.display import Observers, training_display
@@ -92,12 +102,12 @@ def train(
     if not isinstance(graph, Graph):
         source = source or str(graph)[:200]
         graph = read_graph(graph)
-    record, kind = _plan(graph, source or graph.name, recipe, model, dim, read_config(config), keywords, place)
+    record, kind, why = _plan(graph, source or graph.name, recipe, model, dim, read_config(config), keywords, place)
     # Before anything is written: a wrong option must leave no folder.
     fresh = fresh_model(record, graph, copies=copies_held(record.training), model=kind)
     check_dropout(fresh, record.training)
     check_regularizers(fresh, record.training)
-    note = _start(fresh, graph, record.training, progress)
+    note = "\n".join(filter(None, (why, _start(fresh, graph, record.training, progress))))
     task = make_task(graph, record.training, place)
     refuse_large_step(task, fresh)
     if out is None:
@@ -129,8 +139,8 @@ def _plan(
     config: Config,
     keywords: Mapping[str, Any],
     device: torch.device,
-) -> tuple[RunRecord, type[Scorer]]:
-    """The record of a training with every choice made, and the class of its model."""
+) -> tuple[RunRecord, type[Scorer], str]:
+    """The record of a training with every choice made, the class of its model, and what the graph's shape chose."""
     if model is None and config.unlisted:
         raise RelWalkError(f"that run has a model of its own, {config.unlisted}. Give its class: model=...")
     recipe = recipe if recipe is not None else config.recipe or "default"
@@ -138,7 +148,14 @@ def _plan(
     model = model if model is not None else config.model or chosen.model
     kind = model_class(model)
     training, own = sort_out({**config.given, **keywords}, kind)
-    usual, usual_options = sort_out(_usual(kind, training) if chosen.usual and not config.training else {}, kind)
+    dim = dim if dim is not None else config.dim
+    size = check_whole("dim", dim, most=DIM) if dim is not None else None
+    suited = _usual(kind, training) if chosen.usual and not config.training else {}
+    shape = chosen.shaped if suited and kind is RelWalk else None
+    if shape is not None:
+        suited |= _unless_said(shape(Shape.from_graph(graph), size), training)
+    size = size if size is not None else suited.get("dim", chosen.dim)
+    usual, usual_options = sort_out({name: value for name, value in suited.items() if name != "dim"}, kind)
     options = {**fitting_options(kind, {**chosen.options, **usual_options, **config.options}), **own}
     check_options(model, options)
     defaults = {**chosen.training, **usual, **config.training}
@@ -146,8 +163,6 @@ def _plan(
     if options.get("reciprocal") is None and is_reciprocal(kind, options) and not _over_all_entities(settings):
         options["reciprocal"] = False  # which false triples do not go with
     _refuse_conflicts(settings, kind, options)
-    dim = dim if dim is not None else config.dim
-    size = check_whole("dim", dim, most=DIM) if dim is not None else chosen.dim
     record = RunRecord(
         recipe=recipe,
         graph=GraphRecord(
@@ -161,7 +176,7 @@ def _plan(
         model=ModelRecord(name=model_name(model), listed=isinstance(model, str), dim=size, options=options),
         training=settings,
     )
-    return record, kind
+    return record, kind, explain(Shape.from_graph(graph), size, options, settings) if shape is not None else ""
 
 
 def _usual(kind: type[Scorer], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,6 +185,23 @@ def _usual(kind: type[Scorer], given: Mapping[str, Any]) -> dict[str, Any]:
     usual = {"objective": "likelihood", "optimizer": "adagrad", **fits, **kind.usual}
     same = all(given.get(name, usual[name]) == usual[name] for name in ("objective", "optimizer"))
     return usual if same else {}
+
+
+def _unless_said(shaped: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a graph's shape asks for, without what follows from something that was said.
+
+    Who says a weight decay means that one: it does not fall. Who says a budget has epochs without end, and validations
+    by time.
+    """
+    left_out: set[str] = set()
+    if {"l2", "n3", "dura"} & set(given):
+        left_out |= {"l2", "decay_end"}
+    if given.get("budget") is not None:
+        left_out |= {"epochs", "validate_every"}
+    kept = {name: value for name, value in shaped.items() if name not in left_out}
+    if isinstance(epochs := given.get("epochs"), int) and "validate_every" in kept:
+        kept["validate_every"] = often(epochs)
+    return kept
 
 
 def resume(

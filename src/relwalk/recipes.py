@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relwalk.errors import choose
+from relwalk.shapes import Shape, by_shape
 
 
 @dataclass(frozen=True)
@@ -19,11 +20,7 @@ class Recipe:
     options: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     usual: bool = False  # what is usual for the model (`Scorer.usual`) comes before all this
-
-
-# Weight decay with a better valid MRR than the default .15, one seed each: fb15k-237 .318 against .289 after 10
-# epochs; world (d = 64, 40 epochs) .608 against .596, which is no more than another seed makes.
-DECAY = {"fb15k-237": 0.1, "world": 0.2}
+    shaped: Callable[[Shape, int | None], dict[str, Any]] | None = None  # what RelWalk gets by the graph's shape
 
 
 # What is usual for another model stands in its class. Valid MRR with it and with RelWalk's decay, d = 32, one seed:
@@ -36,13 +33,14 @@ DECAY = {"fb15k-237": 0.1, "world": 0.2}
 
 
 def default(graph: str) -> Recipe:
-    """Exact orthogonality, likelihood over all entities, Adagrad: the defaults of `TrainingSettings`; for another
-    model than RelWalk, what is usual for that."""
+    """Exact orthogonality, likelihood over all entities, Adagrad, and the rest by the graph's shape (`shapes`); for
+    another model than RelWalk, what is usual for that."""
     return Recipe(
-        about="exact orthogonality, likelihood over all entities, Adagrad; of another model, what suits that",
+        about="exact orthogonality, likelihood over all entities, Adagrad, the rest by the graph's shape; of another "
+        "model, what suits that",
         dim=128,
         usual=True,
-        training={"l2": DECAY[graph]} if graph in DECAY else {},
+        shaped=by_shape,
     )
 
 

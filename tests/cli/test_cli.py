@@ -46,7 +46,7 @@ def test_train_says_what_it_did(tmp_path: Path) -> None:
     assert "saved runs/world: 2 epochs, valid MRR" in done.stdout
     assert "epoch 2/2" in done.stderr
     assert "ETA" in done.stderr
-    assert "still improving: relwalk resume runs/world --epochs 4" in done.stderr
+    assert "still improving: train again with --epochs 4" in done.stderr
     again = relwalk("train", "world", *FAST, cwd=tmp_path, status=1)
     assert "--force" in again.stderr
     assert answer("train", "world", *FAST, "--out", tmp_path / "runs/world", "--force")["status"] == "finished"

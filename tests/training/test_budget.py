@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from relwalk.checks import MOST, check_seconds
 from relwalk.errors import Interrupted, RelWalkError
@@ -115,6 +116,18 @@ def test_interrupted_it_goes_on_with_what_is_left(clock: Clock, world: Graph, tm
     run = resume(tmp_path / "run")
     undisturbed = train(world, budget=20, **SMALL)
     assert run.record.metrics == undisturbed.record.metrics and run.record.metrics["seconds"] == 20
+
+
+def test_a_decay_that_falls_does_so_by_time(clock: Clock, world: Graph, tmp_path: Path) -> None:
+    falling = SMALL | {"l2": 0.5, "decay_end": 0.001}
+    asked = iter([False] * 3)
+    with pytest.raises(Interrupted):
+        train(world, out=tmp_path / "run", budget=20, stop=lambda: next(asked, True), **falling)
+    resumed, undisturbed = resume(tmp_path / "run"), train(world, budget=20, **falling)
+    assert torch.equal(resumed.model.entity.weight, undisturbed.model.entity.weight)
+    constant = train(world, budget=20, **falling | {"decay_end": 1.0})
+    norms = [float(run.model.entity.weight.detach().norm()) for run in (undisturbed, constant)]
+    assert norms[0] > 1.05 * norms[1]
 
 
 def test_interrupted_at_its_last_validation_it_only_validates(clock: Clock, world: Graph, tmp_path: Path) -> None:

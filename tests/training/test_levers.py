@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from relwalk import experiment
+from relwalk.checks import MOST
 from relwalk.errors import RelWalkError
 from relwalk.evaluation.ranking import rank
 from relwalk.experiment import _validation_triples, make_task, train
@@ -23,7 +24,7 @@ from relwalk.runs.run import Run, load_run
 from relwalk.training.averaging import Average
 from relwalk.training.checkpoint import restore_checkpoint, save_checkpoint
 from relwalk.training.optim import SGD, Adagrad, Adam, Group, RowwiseAdagrad
-from relwalk.training.schedule import rate_factor
+from relwalk.training.schedule import decay_factor, rate_factor
 from relwalk.training.settings import TrainingSettings
 from relwalk.training.trainer import Trainer, _clip
 from tests.conftest import WITH_RELATIONS
@@ -31,6 +32,7 @@ from tests.conftest import WITH_RELATIONS
 LEVERS = [
     {"n3": 0.05},
     {"dura": 0.05},
+    {"decay_end": 0.01},
     {"entity_dropout": 0.2},
     {"query_dropout": 0.2},
     {"relation_weight": 0.5},
@@ -140,6 +142,33 @@ def test_schedules_by_hand() -> None:
     assert factor(5.0, schedule="cosine") == pytest.approx(0.5)
     assert factor(2.5, schedule="cosine") == pytest.approx((1 + math.cos(math.pi / 4)) / 2)
     assert factor(5.0, 3, schedule="plateau", plateau_factor=0.1) == pytest.approx(0.001)
+
+
+def test_a_falling_decay_by_hand(five: Graph) -> None:
+    def factor(done: float, seconds: float = 0.0, **settings: object) -> float:
+        return decay_factor(TrainingSettings(epochs=10, **settings), done, seconds)
+
+    assert factor(7.0) == 1
+    assert factor(0.0, decay_end=0.01) == 1 and factor(10.0, decay_end=0.01) == pytest.approx(0.01)
+    assert factor(5.0, decay_end=0.01) == pytest.approx(0.1)  # geometric: half the way is the root
+    assert factor(1.0, 30.0, decay_end=0.01, budget=60) == pytest.approx(0.1)  # by time, which ends first
+    model = build_model("relwalk", 5, 2, 6, seed=0, options={})
+    task = make_task(five, TrainingSettings(l2=0.2, n3=0.1, dura=0.3, batch_size=100))
+    (batch,) = task.batches(torch.Generator().manual_seed(0))
+    none, half, whole = (
+        float(task.loss(model, batch, torch.Generator(), decay=decay).detach()) for decay in (0.0, 0.5, 1.0)
+    )
+    assert whole - none == pytest.approx(2 * (half - none), rel=1e-3) and whole > none
+
+
+def test_a_path_of_decay_is_walked_to_its_end(world: Graph) -> None:
+    """Validation that gets worse does not end a path before its weakest decay; a patience that is said does."""
+    short = {"dim": 8, "epochs": 6, "validate_every": 1, "batch_size": 5000, "l2": 2.0, "decay_end": 0.001}
+    assert train(world, **short).record.metrics["epochs"] == 6
+    assert train(world, **short).record.training.patience == MOST
+    stopped = train(world, **short, patience=1, lr=30.0, seed=1)
+    assert stopped.record.training.patience == 1 and stopped.record.metrics["epochs"] < 6
+    assert train(world, **short | {"decay_end": 1.0}).record.training.patience == 5
 
 
 def test_a_plateau_lowers_every_rate(world: Graph) -> None:

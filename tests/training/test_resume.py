@@ -86,6 +86,8 @@ STEPS = {  # every kind of step that draws at random
     "grown": {"batch_size": 3000, "model": "transg", "beta": 0.5, "settle": 2, "candidates_per_step": 64},
     "kbgan": {"batch_size": 3000, "objective": "hardest", "negatives": 2, "sampler": "kbgan", "generator_dim": 4},
     "averaged": {"batch_size": 3000, "average_from": 2, "schedule": "cosine", "warmup": 1.5},
+    "path": {"batch_size": 3000, "l2": 0.3, "n3": 0.1, "decay_end": 0.01, "schedule": "cosine"},
+    "blocks": {"batch_size": 3000, "blocks": 4, "average_from": 3},
     "network": {"batch_size": 3000, "model": "conve", "channels": 4, "objective": "bce", "average_from": 3},
 }
 

@@ -106,8 +106,9 @@ def refuse_compressed(model: Scorer) -> None:
 
 
 def has_matrices(model: Scorer) -> bool:
-    """Whether the relations of a model are matrices that factors can stand for."""
-    return isinstance(model.base if isinstance(model, Reciprocal) else model, RelWalk | RESCAL)
+    """Whether the relations of a model are matrices that factors can stand for; small blocks are small already."""
+    base = model.base if isinstance(model, Reciprocal) else model
+    return base.blocks == 1 if isinstance(base, RelWalk) else isinstance(base, RESCAL)
 
 
 def has_diagonal(model: Scorer) -> bool:
@@ -167,6 +168,12 @@ def _factored(model: Scorer, how: Compression, factors: _Stacks) -> Scorer:
     if how.method is None:  # the same modules anew, around the same weights
         return copy.deepcopy(model, {id(weight): weight for weight in model.state_dict(keep_vars=True).values()})
     if isinstance(model, RelWalk):
+        if model.blocks > 1:
+            raise RelWalkError(
+                f"the relations of this RelWalk are {model.blocks} blocks of {model.dim // model.blocks} coordinates, "
+                "small already: components of them are not kept. Compress its entities alone: --entities int8 "
+                "(entities='int8')."
+            )
         if how.method == "lossless" and not model.exact:
             raise RelWalkError("lossless needs exactly orthogonal matrices, and these are soft. Say eig or svd.")
         R1 = None if model.exact else factors(model, "free_R1", how)

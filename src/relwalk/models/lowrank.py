@@ -27,7 +27,7 @@ class FactoredRelWalk(RelWalk):
         ProductScorer.__init__(self, whole.entities, whole.relations, whole.dim)  # no matrices to be started
         self.orthogonality, self.scale, self.lr = whole.orthogonality, whole.scale, whole.lr
         self.keys_by_side, self.keys_by_relation = whole.keys_by_side, whole.keys_by_relation
-        self.entity = whole.entity
+        self.entity, self.blocks = whole.entity, whole.blocks
         self.head_factors, self.tail_factors = R1, R2
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 

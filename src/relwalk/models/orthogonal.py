@@ -37,6 +37,20 @@ def start(name: str, count: int, dim: int, generator: torch.Generator) -> Tensor
     return choose("start", name, STARTS)(count, dim, generator)
 
 
+def block_diagonal(matrices: Tensor) -> Tensor:
+    """Stacks of blocks (count, blocks, width, width) as one matrix each, zero elsewhere; others as they are.
+
+    # (count, dim, dim)
+    """
+    if matrices.dim() == 3:
+        return matrices
+    count, blocks, width, _ = matrices.shape
+    whole = matrices.new_zeros(count, blocks, width, blocks, width)
+    each = torch.arange(blocks, device=matrices.device)
+    whole[:, each, :, each] = matrices.transpose(0, 1)
+    return whole.view(count, blocks * width, blocks * width)
+
+
 def defect(matrices: Tensor) -> Tensor:
     """RᵀR - I, zero when R is orthogonal.  # (..., dim, dim)"""
     return matrices.mT @ matrices - torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)

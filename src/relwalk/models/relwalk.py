@@ -8,11 +8,11 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from relwalk.checks import check_number
+from relwalk.checks import DIM, check_number, check_whole
 from relwalk.errors import RelWalkError, UnknownChoice
 from relwalk.graph.answers import SIDES, Side
 from relwalk.models.base import ProductScorer
-from relwalk.models.orthogonal import soft_penalty, start
+from relwalk.models.orthogonal import block_diagonal, soft_penalty, start
 from relwalk.models.relation_matmul import project
 from relwalk.models.tables import Dropout, EntityTable, with_constant, with_squared_norms
 
@@ -34,6 +34,10 @@ class RelWalk(ProductScorer):
     `orthogonality`: "soft" learns R1 and R2 freely under the paper's penalty λ1||R1ᵀR1 - I||² + λ2||R2ᵀR2 - I||².
     "exact" keeps them orthogonal to 1e-5. There only M is identifiable (R1 Q and R2 Q score alike for every
     orthogonal Q), so R1 = I is fixed and R2 = Mᵀ is learned: the same model at half the cost.
+
+    `blocks`: as many independent walkers, each with d / blocks coordinates of every entity, a knowledge vector of its
+    own, uniform on a sphere of radius 1 / √blocks, and its own R1 and R2. Their log-probabilities add up, so the score
+    is the same with block-diagonal R1 and R2, which have `blocks` times fewer numbers; one block is the paper's model.
     """
 
     paper = "Bollegala, Hakami, Yoshida, Kawarabayashi: EACL 2021"
@@ -55,8 +59,10 @@ class RelWalk(ProductScorer):
         lambda2: float | None = None,
         start_from: str = "signs",
         entity_scale: float = 0.5,
+        blocks: int = 1,
     ) -> None:
         super().__init__(entities, relations, dim)
+        check_blocks(dim, blocks)
         if orthogonality not in ("exact", "soft"):
             raise UnknownChoice("orthogonality", orthogonality, ("exact", "soft"))
         if orthogonality == "exact" and not lambda1 is lambda2 is None:
@@ -70,9 +76,11 @@ class RelWalk(ProductScorer):
         check_number("entity_scale", entity_scale, 0, LARGEST, above=True)
         self.scale = 1 / (2 * dim)
         self.entity = EntityTable(entity_scale * torch.randn(entities, dim, generator=generator))
-        self.R2 = nn.Parameter(start(start_from, relations, dim, generator))
+        self.blocks, width = blocks, dim // blocks
+        shape = (relations, width, width) if blocks == 1 else (relations, blocks, width, width)
+        self.R2 = nn.Parameter(start(start_from, relations * blocks, width, generator).view(shape))
         if orthogonality == "soft":
-            self.free_R1 = nn.Parameter(torch.eye(dim).repeat(relations, 1, 1))
+            self.free_R1 = nn.Parameter(torch.eye(width).repeat(*shape[:-2], 1, 1))
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 
     @property
@@ -81,15 +89,22 @@ class RelWalk(ProductScorer):
 
     @property
     def R1(self) -> Tensor:
-        """The matrices of the first argument; identities when orthogonality is exact.  # (relations, dim, dim)"""
+        """The matrices of the first argument, shaped as R2; identities when orthogonality is exact.
+
+        # (relations, dim, dim), or (relations, blocks, width, width) of several blocks
+        """
         if self.exact:
-            return torch.eye(self.dim, device=self.R2.device).expand(self.relations, -1, -1)
+            return torch.eye(self.R2.shape[-1], device=self.R2.device).expand_as(self.R2)
         return self.free_R1
 
     @property
     def M(self) -> Tensor:
         """R1 R2ᵀ, all that the score can see of two orthogonal matrices.  # (relations, dim, dim)"""
-        return self.R2.mT if self.exact else self.R1 @ self.R2.mT
+        return block_diagonal(self.R2.mT if self.exact else self.R1 @ self.R2.mT)
+
+    def dense(self, side: Side) -> Tensor:
+        """R1 (head) or R2 (tail) with zeros between the blocks.  # (relations, dim, dim)"""
+        return block_diagonal(self.R1 if side == "head" else self.R2)
 
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         h = self._turn("head", self.entity(heads), relations)  # (batch, dim)  R1ᵀh
@@ -119,10 +134,13 @@ class RelWalk(ProductScorer):
         return x if self.exact else project(x, self.free_R1, relations, transposed=back)
 
     def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
-        h, t = self.entity(heads), self.entity(tails)  # (batch, dim)
+        shape = (self.blocks, self.dim // self.blocks)
+        h, t = (self.entity(x).view(-1, *shape) for x in (heads, tails))  # (batch, blocks, width)
         if not self.exact:
-            h = torch.einsum("bd,rde->rbe", h, self.free_R1)  # (relations, batch, dim)
-        return (h + torch.einsum("bd,rde->rbe", t, self.R2)).square().sum(-1).T  # (batch, relations)
+            h = torch.einsum("bkd,rkde->rbke", h, self.free_R1.view(self.relations, *shape, shape[1]))
+        turned = torch.einsum("bkd,rkde->rbke", t, self.R2.view(self.relations, *shape, shape[1]))
+        scores: Tensor = (h + turned).square().sum((-2, -1))  # (relations, batch)
+        return scores.T
 
     def dura(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         """Of hᵀM t; an orthogonal M keeps lengths, so that all is 2 (||h||² + ||t||²)."""
@@ -148,8 +166,8 @@ class RelWalk(ProductScorer):
 
         The paper's 2 log Z. When R is exactly orthogonal R c is as uniform as c, and Z is the same for all.
         """
-        c = torch.randn(directions, self.dim, generator=generator).to(self.device)
-        c = c / c.norm(dim=-1, keepdim=True)  # (directions, dim)
+        c = torch.randn(directions, self.blocks, self.dim // self.blocks, generator=generator).to(self.device)
+        c = (c / c.norm(dim=-1, keepdim=True)).flatten(1) / self.blocks**0.5  # (directions, dim)
         if self.exact:
             return 2 * self._log_mean_partition(c).expand(len(relations))
         distinct, place = torch.unique(relations, return_inverse=True)
@@ -165,6 +183,16 @@ class RelWalk(ProductScorer):
         """log p(h, t | R) = s / 2d - 2 log Z, with Z estimated from random directions.  # (batch,)"""
         partition = self.log_partition(relations, directions=directions, generator=generator)
         return self.scale * self.score(heads, relations, tails) - partition
+
+
+def check_blocks(dim: int, blocks: int) -> None:
+    """Refuse blocks that are not of one size, or that have a single coordinate, which cannot be turned."""
+    check_whole("blocks", blocks, most=DIM)
+    if blocks > 1 and (dim % blocks or dim < 2 * blocks):
+        raise RelWalkError(
+            f"RelWalk cuts dim into blocks of one size, two coordinates at least; found dim {dim} and blocks {blocks}. "
+            "Say --blocks that divide it, or another --dim."
+        )
 
 
 def _other(side: Side) -> Side:

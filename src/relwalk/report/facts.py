@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from relwalk.evaluation.estimate import Absent, Floats, own_generator
 from relwalk.evaluation.metrics import RankMetrics
 from relwalk.evaluation.ranking import CandidateRule, rank
 from relwalk.evaluation.result import RankingResult
+from relwalk.graph.answers import SIDES
 from relwalk.graph.graph import Graph
 from relwalk.models.base import ProductScorer, Scorer
 from relwalk.models.relwalk import RelWalk
@@ -242,7 +244,7 @@ def _questions(run: Run, figures: dict[str, Figures] | Absent, seed: int) -> tup
 def _partitions(model: Scorer, shown: tuple[int, ...], directions: int, seed: int) -> tuple[Partition, ...] | Absent:
     if not isinstance(model, RelWalk):
         return Absent(NOT_RELWALK.format(model.title))
-    c = uniform_directions(directions, model.dim, own_generator(seed, "concentration"))
+    c = uniform_directions(directions, model.dim, own_generator(seed, "concentration"), model.blocks)
     entity = model.vectors().detach().cpu()
 
     def relative(R: torch.Tensor) -> Floats:
@@ -250,7 +252,8 @@ def _partitions(model: Scorer, shown: tuple[int, ...], directions: int, seed: in
         z = np.exp(log_z - log_z.max())
         return np.asarray(z / z.mean())
 
-    return tuple(Partition(r, relative(model.R1[r]), relative(model.R2[r])) for r in shown)
+    R1, R2 = model.dense("head"), model.dense("tail")
+    return tuple(Partition(r, relative(R1[r]), relative(R2[r])) for r in shown)
 
 
 @torch.no_grad()
@@ -261,6 +264,7 @@ def _pairs(run: Run, shown: tuple[int, ...], seed: int) -> Pairs | Absent:
         return Absent(NO_THEOREM.format(model.title))
     generator, rng = own_generator(seed, "scatter"), np.random.default_rng(seed)
     entity, label = model.vectors().detach().cpu(), graph.entities.label
+    every = [model.dense(side).detach().cpu() for side in SIDES]
     truth, theorem, kinds, titles = [], [], [], []
     for r in shown:
         own = graph.triples[graph.triples[:, 1] == r]
@@ -269,9 +273,10 @@ def _pairs(run: Run, shown: tuple[int, ...], seed: int) -> Pairs | Absent:
         own = own[rng.permutation(len(own))[: max(1, PAIRS // len(shown))]].astype(np.int64)
         strange = rng.integers(0, len(entity), (len(own), 2))
         heads, tails = (np.concatenate([own[:, k], strange[:, k // 2]]) for k in (0, 2))
-        R1, R2 = model.R1[r].detach().cpu(), model.R2[r].detach().cpu()
         ids = (torch.from_numpy(heads), torch.from_numpy(tails))
-        found = log_probs(entity, R1, R2, *ids, step=0.01, directions=64, draws=32, generator=generator)
+        R1, R2 = (matrices[r] for matrices in every)
+        draws: dict[str, Any] = {"blocks": model.blocks, "step": 0.01, "directions": 64, "draws": 32}
+        found = log_probs(entity, R1, R2, *ids, generator=generator, **draws)
         truth.append(found.truth)
         theorem.append(found.theorem)
         kinds.append(np.arange(len(heads)) < len(own))

@@ -211,9 +211,11 @@ class Run(Shown):
             return f"stopped early at epoch {epochs}, best {best}"
         if best == epochs > training.validate_every:  # better than the validation before it
             name, twice = ("budget", f"{2 * training.seconds:g}") if by_time else ("epochs", str(2 * epochs))
-            again = f"train again with {name} ="
-            resume = f"relwalk resume {shlex.quote(str(self.path))} --{name}"
-            return f"still improving: {again if self.path is None else resume} {twice}"
+            if self.path is None:
+                return f"still improving: train again with {name} = {twice}"
+            if training.falls:  # what fell to the end would rise again
+                return f"still improving: train again with --{name} {twice}"
+            return f"still improving: relwalk resume {shlex.quote(str(self.path))} --{name} {twice}"
         return None
 
 

@@ -136,7 +136,11 @@ class _Bench:
         if not isinstance(self.model, RelWalk):
             return Absent(NOT_RELWALK.format(self.model.title))
         return shrinkage(
-            self.model.vectors().detach().cpu(), directions=self.directions, seed=self.seed, progress=self.on_progress
+            self.model.vectors().detach().cpu(),
+            blocks=self.model.blocks,
+            directions=self.directions,
+            seed=self.seed,
+            progress=self.on_progress,
         )
 
     def correlation(self) -> Part:

@@ -156,16 +156,16 @@ def concentration(
     if not isinstance(model, RelWalk):
         return Absent(NOT_RELWALK.format(model.title))
     generator = own_generator(seed, "concentration")
-    c = uniform_directions(directions, model.dim, generator)  # (directions, dim)
+    c = uniform_directions(directions, model.dim, generator, model.blocks)  # (directions, dim)
     entity = model.vectors().detach().cpu()
     counts = np.bincount(graph.train[:, 1], minlength=model.relations)
     chosen = np.sort(np.argsort(-counts, kind="stable")[:most_relations])
-    matrices: dict[Side, Tensor] = {"head": model.R1.detach().cpu(), "tail": model.R2.detach().cpu()}
+    matrices: dict[Side, Tensor] = {side: model.dense(side).detach().cpu() for side in SIDES}
     sample = min(sample, len(entity))
     columns: list[Tensor] = []  # (sets, directions) of each relation and side
     sizes: list[list[int]] = []
     exact: list[Floats] = []
-    terms = log_terms(entity) if model.exact else None  # an orthogonal R leaves every norm as it is
+    terms = log_terms(entity, model.blocks) if model.exact else None  # an orthogonal R leaves every norm as it is
     count = Count(progress, len(chosen), "concentration")
     for r in chosen.tolist():
         for side in SIDES:
@@ -175,7 +175,8 @@ def concentration(
             groups[2, torch.from_numpy(graph.argument_lists[side][r].astype(np.int64))] = 1
             columns.append(log_partition(entity, c @ matrices[side][r].T, groups))  # R c
             sizes.append([int(n) for n in groups.sum(1)])
-            exact.append(_group_sums(terms if terms is not None else log_terms(entity @ matrices[side][r]), groups))
+            own = log_terms(entity @ matrices[side][r], model.blocks) if terms is None else terms
+            exact.append(_group_sums(own, groups))
         count.add(1)
     lengths = [n for row in sizes for n in row]
     spreads = spreads_of(torch.cat(columns).numpy(), lengths, seed, np.concatenate(exact))

@@ -134,7 +134,7 @@ def _draw(model: RelWalk, count: int, step_size: float, generator: torch.Generat
     parts = []
     for r in torch.unique(relation).tolist():
         own = int((relation == r).sum())
-        for some in torch.split(uniform_directions(own, model.dim, generator), max(1, BLOCK // n)):
+        for some in torch.split(uniform_directions(own, model.dim, generator, model.blocks), max(1, BLOCK // n)):
             p1, p2 = _emissions(model, r, some, step_size, generator)
             h, t = (torch.multinomial(p, 1, generator=generator)[:, 0] for p in (p1, p2))
             parts.append((r * n + h) * n + t)
@@ -146,8 +146,8 @@ def _emissions(
     model: RelWalk, relation: int, c: Tensor, step_size: float, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """p(h | R, c) and p(t | R, c') over all entities.  # (directions, entities) each"""
-    entity, moved = model.vectors().detach(), displaced(c, step_size, generator)
-    heads, tails = c @ model.R1[relation].T, moved @ model.R2[relation].T
+    entity, moved = model.vectors().detach(), displaced(c, step_size, generator, model.blocks)
+    heads, tails = c @ model.dense("head")[relation].T, moved @ model.dense("tail")[relation].T
     return torch.softmax(heads @ entity.T, -1), torch.softmax(tails @ entity.T, -1)
 
 
@@ -158,7 +158,7 @@ def log_joint(
     """log p(h, t | R) of every pair, by Monte Carlo over c with Z_c computed.  # (entities, entities)"""
     generator = own_generator(seed, f"joint {relation}")
     total = torch.zeros(model.entities, model.entities, dtype=torch.float64)
-    c = uniform_directions(directions, model.dim, generator)
+    c = uniform_directions(directions, model.dim, generator, model.blocks)
     for some in torch.split(c, max(1, BLOCK // model.entities)):
         p1, p2 = _emissions(model, relation, some, step_size, generator)
         total += (p1.T @ p2).double()

@@ -68,7 +68,7 @@ class Shrinkage(Shown):
 
 @torch.no_grad()
 def shrinkage(
-    entities: Tensor, *, directions: int = 1000, seed: int = 0, progress: OnProgress = silent
+    entities: Tensor, *, blocks: int = 1, directions: int = 1000, seed: int = 0, progress: OnProgress = silent
 ) -> Shrinkage | Absent:
     """Fit the exponent on disjoint subsets of the given vectors."""
     smallest = len(entities) // (SUBSETS * (2**SIZES - 1))
@@ -76,7 +76,7 @@ def shrinkage(
         needed = FEWEST * SUBSETS * (2**SIZES - 1)
         return Absent(f"{len(entities):,} entities are too few to subsample; the exponent needs {needed:,}.")
     generator = own_generator(seed, "lemma")
-    c = uniform_directions(directions, entities.shape[1], generator)
+    c = uniform_directions(directions, entities.shape[1], generator, blocks)
     sizes = [smallest * 2**k for k in range(SIZES)]
     lengths = [n for n in sizes for _ in range(SUBSETS)]
     dealt = torch.randperm(len(entities), generator=generator)
@@ -88,7 +88,7 @@ def shrinkage(
     drawn = np.random.default_rng(seed).integers(0, SUBSETS, (BOOTSTRAP, SIZES, SUBSETS))
     resampled = points[np.arange(SIZES)[:, None], drawn]  # (times, sizes, subsets)
     n = np.array(sizes, np.float64)
-    floor, slope = relative_variance(entities, seed=seed)
+    floor, slope = relative_variance(entities, blocks=blocks, seed=seed)
     return Shrinkage(
         sizes=tuple(sizes),
         eps=tuple(float(x) for x in np.median(points, axis=1)),

@@ -50,7 +50,8 @@ class Matrices:
 def matrices_of(model: Scorer) -> Matrices | Absent:
     """What of a model can be analysed as matrices, or why nothing can."""
     if isinstance(model, RelWalk):
-        return Matrices(model.M.detach().cpu(), model.R1.detach().cpu(), model.R2.detach().cpu(), model.exact)
+        own, R1, R2 = (x.detach().cpu() for x in (model.M, model.dense("head"), model.dense("tail")))
+        return Matrices(own, R1, R2, model.exact)
     if isinstance(model, Reciprocal):  # those of R; R⁻¹ has others, which nothing ties to them
         found = matrices_of(model.base)
         return found if isinstance(found, Absent) else found.first(model.relations)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from relwalk.evaluation.estimate import Floats, own_generator
-from relwalk.theory.sphere import log_sphere_integral
+from relwalk.theory.sphere import log_integral, log_sphere_integral
 
 BLOCK = 1 << 24  # exponentials held at a time: 64 MB
 
@@ -40,18 +40,18 @@ def log_partition(entities: Tensor, directions: Tensor, groups: Tensor | None = 
     return result[0] if groups is None else result
 
 
-def log_terms(entities: Tensor) -> Floats:
-    """log B(|e|) of every entity: what it adds to E_c Z_c.  # (entities,)"""
-    return log_sphere_integral(entities.double().norm(dim=-1).numpy(), entities.shape[1])
+def log_terms(entities: Tensor, blocks: int = 1) -> Floats:
+    """log B(|e|) of every entity, of several blocks Σ_b log B(|e_b|): what it adds to E_c Z_c.  # (entities,)"""
+    return log_integral(entities, blocks)
 
 
-def log_mean_partition(entities: Tensor) -> float:
+def log_mean_partition(entities: Tensor, blocks: int = 1) -> float:
     """log E_c Z_c, exactly."""
-    return float(torch.logsumexp(torch.from_numpy(log_terms(entities)), 0))
+    return float(torch.logsumexp(torch.from_numpy(log_terms(entities, blocks)), 0))
 
 
 def relative_variance(
-    entities: Tensor, *, pairs: int = 5000, knots: int = 20_000, seed: int = 0
+    entities: Tensor, *, blocks: int = 1, pairs: int = 5000, knots: int = 20_000, seed: int = 0
 ) -> tuple[float, float]:
     """(floor², slope) of eps²(n) = floor² + slope / n, the relative variance of Z_c over n of these entities.
 
@@ -59,22 +59,25 @@ def relative_variance(
     B(2|e|) / b²: floor² = q - 1, slope = w - q. All pairs of a sample are one product; B is read off a table.
     """
     n, dim = entities.shape
-    log_b = log_mean_partition(entities) - math.log(n)
-    w = math.exp(min(700.0, log_mean_partition(2 * entities) - math.log(n) - 2 * log_b))
+    log_b = log_mean_partition(entities, blocks) - math.log(n)
+    w = math.exp(min(700.0, log_mean_partition(2 * entities, blocks) - math.log(n) - 2 * log_b))
     chosen = entities[torch.randperm(n, generator=own_generator(seed, "pairs"))[:pairs]]
     if len(chosen) < 2:
         return 0.0, w - 1
-    squared = chosen.square().sum(-1)
+    parts = chosen.view(-1, blocks, dim // blocks).transpose(0, 1) / math.sqrt(blocks)  # (blocks, chosen, width)
+    squared = parts.square().sum(-1)  # (blocks, chosen)
     longest = 2 * float(squared.max().sqrt()) * (1 + 1e-6) + 1e-12
-    table = torch.from_numpy(log_sphere_integral(np.linspace(0, longest, knots + 1), dim) - 2 * log_b).float()
-    total, size = 0.0, max(1, BLOCK // len(chosen))
-    for some, own in zip(torch.split(chosen, size), torch.split(squared, size), strict=True):
-        norm = torch.addmm(own[:, None] + squared, some, chosen.T, alpha=2).clamp_(min=0).sqrt_()
+    table = torch.from_numpy(log_sphere_integral(np.linspace(0, longest, knots + 1), dim // blocks)).float()
+    total, size = 0.0, max(1, BLOCK // (blocks * len(chosen)))
+    for some, own in zip(torch.split(parts, size, dim=1), torch.split(squared, size, dim=1), strict=True):
+        both = own.unsqueeze(2) + squared.unsqueeze(1)  # (blocks, some, chosen)
+        norm = torch.baddbmm(both, some, parts.mT, alpha=2).clamp_(min=0).sqrt_()
         place = norm.mul_(knots / longest).clamp_(max=knots - 1e-3)
         low = place.long()
-        total += float(torch.lerp(table[low], table[low + 1], place - low).exp_().double().sum())
-    twice = log_sphere_integral(2 * squared.double().sqrt().numpy(), dim) - 2 * log_b
+        logs = torch.lerp(table[low], table[low + 1], place - low).sum(0)
+        total += float((logs - 2 * log_b).exp_().double().sum())
+    twice = log_terms(2 * chosen, blocks) - 2 * log_b
     total -= float(np.exp(np.minimum(twice, 700)).sum())  # an entity with itself is no pair
-    b = np.exp(log_terms(chosen) - log_b)
+    b = np.exp(log_terms(chosen, blocks) - log_b)
     q = total / float(b.sum() ** 2 - (b**2).sum())
     return q - 1, w - q

@@ -5,6 +5,9 @@
 which for |v|² << d^(3/2) is nearly exp(|v|²/2d): the step of the theorem. The next term of its logarithm is
 -|v|⁴ / (4 d² (d + 2)). Directions can also be drawn from the density that is tilted by exp(v·c), the von
 Mises-Fisher distribution: that is where exp(v·c) has its mass when |v| is large and uniform draws miss it.
+
+Several walkers (`blocks` of RelWalk) have a part of c each, uniform on a sphere of radius 1/√blocks, so that |c| = 1
+and exp(|v|²/2d) stays: what is said above then holds of every part v_b/√blocks, and the logarithms add up.
 """
 
 from __future__ import annotations
@@ -20,9 +23,25 @@ from relwalk.errors import RelWalkError
 from relwalk.evaluation.estimate import Floats
 
 
-def uniform_directions(count: int, dim: int, generator: torch.Generator) -> Tensor:
-    """Points drawn uniformly from the unit sphere.  # (count, dim)"""
-    return _unit(torch.randn(count, dim, generator=generator))
+def uniform_directions(count: int, dim: int, generator: torch.Generator, blocks: int = 1) -> Tensor:
+    """Points drawn uniformly from the unit sphere, or from a product of smaller ones.  # (count, dim)"""
+    return _joined(_unit(torch.randn(count, blocks, dim // blocks, generator=generator)))
+
+
+def log_integral(v: Tensor, blocks: int = 1) -> Floats:
+    """log E_c exp(v·c) of every row of v.  # (rows,)"""
+    parts = _parted(v.double(), blocks)  # (rows, blocks, width)
+    return np.asarray(log_sphere_integral(parts.norm(dim=-1).numpy(), parts.shape[-1]).sum(-1))
+
+
+def _parted(v: Tensor, blocks: int) -> Tensor:
+    """The parts of vectors that meet unit vectors: v·c = Σ_b (v_b/√blocks)·u_b.  # (..., blocks, width)"""
+    return v.reshape(*v.shape[:-1], blocks, -1) / math.sqrt(blocks)
+
+
+def _joined(directions: Tensor) -> Tensor:
+    """A direction for every block as one vector of length 1.  # (..., dim)"""
+    return directions.flatten(-2) / math.sqrt(directions.shape[-2])
 
 
 def log_sphere_integral(norms: Floats, dim: int) -> Floats:
@@ -56,11 +75,16 @@ def _log_series(x: Floats, dim: int) -> Floats:
     return np.asarray(top[:, 0] + np.log(np.exp(terms - top).sum(axis=1)))
 
 
-def tilted_directions(v: Tensor, count: int, generator: torch.Generator) -> Tensor:
-    """Directions with density proportional to exp(v·c) on the sphere, for each row of v.  # (rows, count, dim)
+def tilted_directions(v: Tensor, count: int, generator: torch.Generator, blocks: int = 1) -> Tensor:
+    """Directions with density proportional to exp(v·c), for each row of v.  # (rows, count, dim)"""
+    parts = _parted(v, blocks)  # (rows, blocks, width)
+    drawn = _tilted(parts.flatten(0, 1), count, generator)
+    return _joined(drawn.view(*parts.shape[:2], count, -1).transpose(1, 2))
 
-    Wood's rejection (1994) for the component w along v; the rest is uniform in the directions square to v.
-    """
+
+def _tilted(v: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    """The same on one sphere: Wood's rejection (1994) for the component w along v; the rest is uniform in the
+    directions square to v."""
     rows, dim = v.shape
     kappa = v.norm(dim=-1, keepdim=True).double()  # (rows, 1)
     axis = torch.where(kappa > 0, v / kappa.clamp(min=1e-30), torch.eye(1, dim).to(v)).to(v.dtype)
@@ -92,15 +116,16 @@ def _tilted_heights(kappa: Tensor, dim: int, generator: torch.Generator) -> Tens
     return w
 
 
-def displaced(c: Tensor, step: float, generator: torch.Generator) -> Tensor:
-    """c' on the sphere with |c' - c| = step, in a uniformly random direction: the slow walk.  # (..., dim)"""
+def displaced(c: Tensor, step: float, generator: torch.Generator, blocks: int = 1) -> Tensor:
+    """c' with |c' - c| = step, in a uniformly random direction: the slow walk, of all blocks alike.  # (..., dim)"""
     if not 0 <= step <= 2:
         raise RelWalkError(f"step size {step}: two points of the unit sphere are from 0 to 2 apart")
     if c.shape[-1] == 1 or step == 0:  # a sphere of two points has no small steps
         return c
     angle = 2 * math.asin(step / 2)
-    across = _square_to(torch.randn(c.shape, generator=generator, dtype=c.dtype), c)
-    return math.cos(angle) * c + math.sin(angle) * across
+    u = c.reshape(*c.shape[:-1], blocks, -1) * math.sqrt(blocks)  # (..., blocks, width) unit vectors
+    across = _square_to(torch.randn(u.shape, generator=generator, dtype=c.dtype), u)
+    return _joined(math.cos(angle) * u + math.sin(angle) * across)
 
 
 def _square_to(x: Tensor, axis: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ from relwalk.models.base import Scorer
 from relwalk.models.relwalk import RelWalk
 from relwalk.progress import Count, OnProgress, silent
 from relwalk.theory.partition import log_mean_partition, log_partition
-from relwalk.theory.sphere import displaced, log_sphere_integral, tilted_directions, uniform_directions
+from relwalk.theory.sphere import displaced, log_integral, tilted_directions, uniform_directions
 
 NO_THEOREM = "the theorem is about RelWalk's p(h, t | R); {} has none."
 TOLERANCE = 0.1  # in log p: a tenth of a nat, ten per cent of a probability
@@ -88,6 +88,7 @@ def log_probs(
     heads: Tensor,
     tails: Tensor,
     *,
+    blocks: int = 1,
     step: float,
     directions: int,
     draws: int,
@@ -99,16 +100,16 @@ def log_probs(
     """
     dim = entity.shape[1]
     h, t = entity[heads] @ R1, entity[tails] @ R2  # (pairs, dim)  R1ᵀh, R2ᵀt
-    c = uniform_directions(directions, dim, generator)
-    moved = displaced(c, step, generator)
+    c = uniform_directions(directions, dim, generator, blocks)
+    moved = displaced(c, step, generator, blocks)
     z1, z2 = log_partition(entity, c @ R1.T), log_partition(entity, moved @ R2.T)  # (directions,)
-    constant = log_mean_partition(entity @ R1) + log_mean_partition(entity @ R2)  # log Z1 + log Z2
+    constant = log_mean_partition(entity @ R1, blocks) + log_mean_partition(entity @ R2, blocks)  # log Z1 + log Z2
     plain, plain_error, sample = _log_mean((h @ c.T + t @ moved.T).double() - z1 - z2)
 
     v = h + t
-    integral = log_sphere_integral(v.double().norm(dim=-1).numpy(), dim)
-    tilted = tilted_directions(v, draws, generator)  # (pairs, draws, dim)
-    after = displaced(tilted, step, generator)
+    integral = log_integral(v, blocks)
+    tilted = tilted_directions(v, draws, generator, blocks)  # (pairs, draws, dim)
+    after = displaced(tilted, step, generator, blocks)
     flat = (len(v), draws)
     y1 = log_partition(entity, tilted.flatten(0, 1) @ R1.T).view(flat)
     y2 = log_partition(entity, after.flatten(0, 1) @ R2.T).view(flat)
@@ -204,7 +205,7 @@ def check_theorem(
     turn = np.argsort(_places_within(pool[order, 1]), kind="stable")[:triples]
     true = pool[order[turn]].astype(np.int64)
     generator = own_generator(seed, "theorem")
-    entity, R1, R2 = (x.detach().cpu() for x in (model.vectors(), model.R1, model.R2))
+    entity, R1, R2 = (x.detach().cpu() for x in (model.vectors(), model.dense("head"), model.dense("tail")))
     parts: dict[str, LogProbs] = {}
     kinds: list[bool] = []
     count = Count(progress, len(true), "theorem")
@@ -213,7 +214,12 @@ def check_theorem(
         strange = torch.randint(0, len(entity), (len(own), 2), generator=generator)
         heads, tails = torch.cat([own[:, 0], strange[:, 0]]), torch.cat([own[:, 2], strange[:, 1]])
         parts[graph.relations.names[r]] = log_probs(
-            entity, R1[r], R2[r], heads, tails, step=step, directions=directions, draws=draws, generator=generator
+            *(entity, R1[r], R2[r], heads, tails),
+            blocks=model.blocks,
+            step=step,
+            directions=directions,
+            draws=draws,
+            generator=generator,
         )
         kinds += [True] * len(own) + [False] * len(own)
         count.add(len(own))

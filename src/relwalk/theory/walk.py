@@ -129,7 +129,7 @@ def walk(
     fixed = graph.relations.id(relation) if relation is not None else None
     generator = own_generator(seed, "walk")
     walker = _Walker(model, graph, fixed, step_size, temperature, generator)
-    state = uniform_directions(paths, model.dim, generator)  # c of each path
+    state = uniform_directions(paths, model.dim, generator, model.blocks)  # c of each path
     head = torch.full((paths,), first, dtype=torch.long) if first is not None else None
     rows: list[tuple[Tensor, ...]] = []
     for _ in range(steps):
@@ -152,22 +152,24 @@ class _Walker:
         temperature: float,
         generator: torch.Generator,
     ) -> None:
-        self.entity, self.R1, self.R2 = (x.detach().cpu() for x in (model.vectors(), model.R1, model.R2))
+        self.entity, self.R1, self.R2 = (
+            x.detach().cpu() for x in (model.vectors(), model.dense("head"), model.dense("tail"))
+        )
         self.entity = self.entity / temperature**0.5
-        self.fixed, self.step_size, self.generator = fixed, step_size, generator
+        self.fixed, self.step_size, self.generator, self.blocks = fixed, step_size, generator, model.blocks
         self.relations = len(graph.relations)
         self.leaving = Lists.group(graph.triples[:, 0], graph.triples[:, 1], len(graph.entities))
 
     def step(self, state: Tensor, head: Tensor | None) -> tuple[tuple[Tensor, ...], Tensor]:
         relation = self._relations(head, len(state))
         if head is not None:
-            state = tilted_directions(self._turned(self.entity[head], self.R1, relation, back=True), 1, self.generator)
-            state = state.squeeze(1)  # c given that it emitted h
+            turned = self._turned(self.entity[head], self.R1, relation, back=True)
+            state = tilted_directions(turned, 1, self.generator, self.blocks).squeeze(1)  # c given that it emitted h
         else:
             head, _ = self._emit(self._turned(state, self.R1, relation))
-        moved = displaced(state, self.step_size, self.generator)
+        moved = displaced(state, self.step_size, self.generator, self.blocks)
         tail, probability = self._emit(self._turned(moved, self.R2, relation))
-        return (head, relation, tail, probability), displaced(moved, self.step_size, self.generator)
+        return (head, relation, tail, probability), displaced(moved, self.step_size, self.generator, self.blocks)
 
     def _relations(self, head: Tensor | None, count: int) -> Tensor:
         if self.fixed is not None:

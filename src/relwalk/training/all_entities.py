@@ -187,11 +187,11 @@ class AllEntities(ABC):
         """What is asked of the heads, relations and tails of a step beside their questions; nothing unless said."""
         return torch.zeros((), device=triples[0].device)
 
-    def loss(self, model: Scorer, batch: list[Questions], generator: torch.Generator) -> Tensor:
+    def loss(self, model: Scorer, batch: list[Questions], generator: torch.Generator, *, decay: float = 1.0) -> Tensor:
         """The loss of all questions, summed, plus regularization and what the model itself asks for."""
         batch = [questions for questions in batch if len(questions.given)]
         triples = heads, relations, tails = self.true_triples(batch)
-        total = regularization(model, self.settings, heads, relations, tails, few=self.few_entities)
+        total = regularization(model, self.settings, heads, relations, tails, few=self.few_entities, decay=decay)
         total = total + model.penalty(torch.unique(relations))
         total = total + self.extra_loss(model, triples, generator)
         candidates, batch = self._candidates(batch, generator)

@@ -77,8 +77,22 @@ class CommonSettings(Settings):
         panel="Objective",
         ge=0,
     )
+    decay_end: float = setting(
+        1.0,
+        "what l2, n3 and dura are multiplied with at the end of training: they fall to it geometrically, and patience "
+        "has no end unless it is said",
+        panel="Objective",
+        otherwise="1, or by graph",
+        gt=0,
+        le=1,
+    )
     entity_dropout: float = setting(
-        0.0, "share of the given entity's coordinates that is dropped", panel="Model", ge=0, lt=1
+        0.0,
+        "share of the given entity's coordinates that is dropped",
+        panel="Model",
+        otherwise="0, or by graph",
+        ge=0,
+        lt=1,
     )
     query_dropout: float = setting(
         0.0, "share of the question's coordinates that is dropped", panel="Model", ge=0, lt=1
@@ -101,7 +115,7 @@ class CommonSettings(Settings):
     average_from: int | None = setting(None, "epoch from which the weights of all epochs are averaged", ge=1, le=MOST)
 
     epochs: int = setting(
-        100, "passes over train, at most", first=True, otherwise="100, or no end with a budget", ge=1, le=MOST
+        100, "passes over train, at most", first=True, otherwise="by graph, or no end with a budget", ge=1, le=MOST
     )
     budget: str | float | None = setting(
         None,
@@ -109,20 +123,25 @@ class CommonSettings(Settings):
         "schedules follow that time. How many steps it is depends on the clock: the same seed may end with other bits",
     )
     batch_size: int | None = setting(
-        1024, "questions (likelihood, bce) or true triples a step", first=True, ge=1, le=MOST
+        1024,
+        "questions (likelihood, bce) or true triples a step",
+        first=True,
+        otherwise="1024, fewer on a small graph",
+        ge=1,
+        le=MOST,
     )
     batches: int | None = setting(None, "steps an epoch, instead of a batch size", ge=1, le=MOST)
     validate_every: int = setting(
         10,
         "epochs between two validations",
-        otherwise="10; with a budget 1, but not before a 20th of it has passed",
+        otherwise="by graph; with a budget 1, but not before a 20th of it has passed",
         ge=1,
         le=MOST,
     )
     patience: int = setting(
         5,
         "validations without a better figure before training stops",
-        otherwise="5, or no end with a budget",
+        otherwise="5, or no end with a budget or a decay that falls",
         ge=1,
         le=MOST,
     )

@@ -197,12 +197,12 @@ class NegativeSampling(ABC):
         heads, relations, tails = batch.unbind(1)
         return heads, relations, tails
 
-    def loss(self, model: Scorer, batch: Tensor, generator: torch.Generator) -> Tensor:
+    def loss(self, model: Scorer, batch: Tensor, generator: torch.Generator, *, decay: float = 1.0) -> Tensor:
         """The objective summed over the batch, plus regularization and what the model itself asks for."""
         device = model.device
         negatives, log_prob = self._negatives(batch, generator)
         rewards = torch.empty(negatives.entities.shape, device=device)  # (batch, count)
-        total = regularization(model, self.settings, *batch.to(device).unbind(1), few=self.few_entities)
+        total = regularization(model, self.settings, *batch.to(device).unbind(1), few=self.few_entities, decay=decay)
         sides: tuple[tuple[Side, Tensor], ...] = (("tail", negatives.tail), ("head", ~negatives.tail))
         for side, rows in sides:
             if not bool(rows.any()):  # a small batch may ask for one side alone

@@ -58,7 +58,7 @@ class OrthogonalAdagrad(Optimizer):
             self._rotate(matrices.flatten(0, -3), gradient, state, lr, _joined(factors, matrices))
 
     def memory(self, weights: Tensor, start: float = 0.0) -> State:
-        count, device = len(weights), weights.device
+        count, device = len(weights.flatten(0, -3)), weights.device  # a number for each matrix, of each block
         return {"steps": torch.zeros(count, dtype=torch.long, device=device), "sum": torch.zeros(count, device=device)}
 
     def move(self, weights: Tensor, gradient: Tensor, state: State, group: Group) -> None:

@@ -10,10 +10,17 @@ from relwalk.training.common import CommonSettings
 
 
 def regularization(
-    model: Scorer, settings: CommonSettings, heads: Tensor, relations: Tensor, tails: Tensor, *, few: bool
+    model: Scorer,
+    settings: CommonSettings,
+    heads: Tensor,
+    relations: Tensor,
+    tails: Tensor,
+    *,
+    few: bool,
+    decay: float = 1.0,
 ) -> Tensor:
     """l2 (||h||² + ||t||²) + n3 (Σ|h|³ + Σ|r|³ + Σ|t|³) + dura (||h||² + ||t||² + ||Mᵀh||² + ||M t||²), summed over
-    the triples of a step.
+    the triples of a step, times `decay`, what is left of these weights at that step.
 
     N3 is the weighted nuclear 3-norm (Lacroix, Usunier, Obozinski: ICML 2018), DURA that of Zhang, Cai, Zhang, Wang
     (NeurIPS 2020); of orthogonal relations it is twice the L2 term. The model says what |x| and M are. Every triple
@@ -22,13 +29,14 @@ def regularization(
     of the entities, and should cost what those cost.
     """
     unit = 2 * model.scale
+    l2, n3, dura = (decay * weight for weight in (settings.l2, settings.n3, settings.dura))
     total = torch.zeros((), device=heads.device)
-    if settings.l2:
-        total = total + settings.l2 * unit * _l2_norm(model, heads, tails, few)
-    if settings.n3:
-        total = total + settings.n3 * unit**1.5 * model.n3_norm(heads, relations, tails)
-    if settings.dura:
-        total = total + settings.dura * unit * model.dura(heads, relations, tails)
+    if l2:
+        total = total + l2 * unit * _l2_norm(model, heads, tails, few)
+    if n3:
+        total = total + n3 * unit**1.5 * model.n3_norm(heads, relations, tails)
+    if dura:
+        total = total + dura * unit * model.dura(heads, relations, tails)
     return total
 
 

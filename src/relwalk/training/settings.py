@@ -30,6 +30,7 @@ OWNERS: dict[str, dict[str, type[Named]]] = {
     "schedule": {**SCHEDULES},
 }
 BY_TIME = {"epochs": MOST, "patience": MOST, "validate_every": 1}  # unless said otherwise, with a budget
+ON_A_PATH = {"patience": MOST}  # unless said otherwise, with a decay that falls: its end gets its chance
 INSTEAD = (("batch_size", "batches"), ("margin", "eta"))  # each says the same as the other in another way
 
 
@@ -54,6 +55,11 @@ class TrainingSettings(CommonSettings):
         if not isinstance(value, Mapping):
             return value
         return choose(info.field_name, cast(str, value.get("name")), OWNERS[info.field_name]).model_validate(value)
+
+    @property
+    def falls(self) -> bool:
+        """Whether rates or decay fall over the whole of it, so that a longer one is another from the start."""
+        return self.decay_end != 1.0 or self.schedule.falls
 
     def flat(self) -> dict[str, Any]:
         """Every setting by the name that a keyword, a flag or a file has for it."""
@@ -134,6 +140,8 @@ def resolve_settings(
     and a resumed run does not decide anew."""
     said = {**defaults, **given}
     unsaid = {"threads": torch.get_num_threads(), **(BY_TIME if said.get("budget") is not None else {})}
+    if said.get("decay_end", 1.0) != 1.0:
+        unsaid |= ON_A_PATH
     settings = make_settings({**unsaid, **defaults}, given)
     objective = settings.objective.resolved(model, options, len(graph.entities), device)
     settings = settings.model_copy(update={"objective": objective})

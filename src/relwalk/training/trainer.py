@@ -24,7 +24,7 @@ from relwalk.training.averaging import Average
 from relwalk.training.kbgan import NegativeGenerator
 from relwalk.training.optimizers import build_all_optimizers
 from relwalk.training.prepare import prepared
-from relwalk.training.schedule import rate_factor
+from relwalk.training.schedule import decay_factor, rate_factor
 from relwalk.training.settings import TrainingSettings
 
 VALIDATIONS = 20  # within a budget, at most, and one at its end
@@ -54,7 +54,8 @@ class Task(Protocol):
     def __len__(self) -> int: ...
     def batches(self, generator: torch.Generator) -> Iterator[Any]: ...
     def true_triples(self, batch: Any) -> tuple[Tensor, Tensor, Tensor]: ...  # heads, relations, tails of a batch
-    def loss(self, model: Scorer, batch: Any, generator: torch.Generator) -> Tensor: ...
+    def loss(self, model: Scorer, batch: Any, generator: torch.Generator, *, decay: float = 1.0) -> Tensor:
+        """Of a batch, with so much of the regularizers' weights as is left."""
 
 
 class Observer(Protocol):
@@ -161,13 +162,15 @@ class Trainer:
             raise Interrupted(self.progress.epoch + 1)
 
     def _step(self, batch: Any, generator: torch.Generator, epoch: int, step: int) -> float:
-        self._set_rates(epoch - 1 + step / len(self.task))
+        epochs_done = epoch - 1 + step / len(self.task)
+        self._set_rates(epochs_done)
+        decay = decay_factor(self.settings, epochs_done, self.progress.seconds)
         for optimizer in self.optimizers:
             optimizer.zero_grad()
         with ExitStack() as stack:
             for optimizer in self.optimizers:
                 stack.enter_context(optimizer.collecting())
-            loss = self.task.loss(self.model, batch, generator)
+            loss = self.task.loss(self.model, batch, generator, decay=decay)
             value = float(loss.detach())
             if not math.isfinite(value):
                 raise self._diverged(f"the loss of step {step} of epoch {epoch} is {value}")

@@ -1,0 +1,145 @@
+"""What a graph looks like, and how RelWalk is trained on one that looks so: no graph is known by its name.
+
+Each choice was made on valid, over cuts of the benchmarks and made-up graphs (`tools/subgraphs.py`); `make
+bench-recipes` holds the result against a search on every graph.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from relwalk.graph.graph import Graph
+from relwalk.memory import FLOAT, available_memory
+from relwalk.training.common import CommonSettings
+
+BATCH = 1024  # questions a step; a small graph has fewer, so that an epoch has some steps
+LEAST_BATCH = 128
+STEPS_AN_EPOCH = 8
+STEPS = 4000  # of a training, about: a small graph has them in more epochs
+EPOCHS = (20, 200)
+LONG = 50  # epochs that can walk a wide path at constant rates, with dropout; fewer need rates that fall
+VALIDATIONS = 40
+
+DIMS = (256, 128)
+EPOCH_WORK = 5e12  # operations of an epoch beyond which the smaller dim is taken: about a minute of two cores
+COPIES = 6  # of the entities that training may hold in the memory there is
+
+NUMBERS = 20  # of the relations' matrices for each triple, at most: with more of them, blocks
+NARROWEST = 8  # coordinates of a block
+
+BEGINS = (0.1, 0.2)  # the decay that a path begins with, at least and at most
+ENDS = (0.003, 0.12)  # the same where it ends
+FEW = 5.0  # triples an entity, about, up to which a path stays strong
+DROPOUT = 0.2
+DENSE = 8.0  # triples an entity from which dropout serves, in a long training: it learns more slowly
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What of a graph a recipe goes by."""
+
+    entities: int
+    relations: int
+    triples: int  # of train
+    questions: int  # distinct (h, R, ?) and (?, R, t) of train
+
+    @classmethod
+    def from_graph(cls, graph: Graph) -> Shape:
+        questions = sum(len(known.keys) for known in graph.known_in_train.values())
+        return cls(len(graph.entities), len(graph.relations), len(graph.train), questions)
+
+    @property
+    def density(self) -> float:
+        """Triples an entity."""
+        return self.triples / self.entities
+
+
+def by_shape(shape: Shape, dim: int | None = None) -> dict[str, Any]:
+    """The settings and options of RelWalk for a graph of that shape; `dim` is that one, where one is given.
+
+    l2 falls from strong to weak, and the best epoch on valid says where it serves. A small graph has epochs enough for
+    a wide path at constant rates; the few of a large one walk a narrow path, to where graphs of such a density were
+    best, with rates that fall by a cosine. Relations with more numbers in their matrices than the triples can tell get
+    blocks.
+    """
+    d = dim if dim is not None else choose_dim(shape)
+    batch = choose_batch(shape)
+    epochs = choose_epochs(shape, batch)
+    long = epochs >= LONG
+    begin, end = choose_decay(shape, wide=long)
+    blocks = choose_blocks(shape, d)
+    return {
+        "dim": d,
+        **({"blocks": blocks} if blocks > 1 else {}),
+        "l2": begin,
+        "decay_end": round(end / begin, 4),
+        "entity_dropout": DROPOUT if shape.density >= DENSE and long else 0.0,
+        "schedule": "constant" if long else "cosine",
+        "epochs": epochs,
+        "batch_size": batch,
+        "validate_every": often(epochs),
+    }
+
+
+def often(epochs: int) -> int:
+    """Epochs between two validations: the best of a path is to be met."""
+    return max(1, epochs // VALIDATIONS)
+
+
+def explain(shape: Shape, dim: int, options: Mapping[str, Any], settings: CommonSettings) -> str:
+    """What was chosen, by the graph's shape or by hand, in a line."""
+    blocks = options.get("blocks", 1)
+    parts = f" in {blocks} blocks" if blocks > 1 else ""
+    falls = f" falling to {settings.l2 * settings.decay_end:.2g}" if settings.decay_end != 1 else ""
+    dropout = f", entity dropout {settings.entity_dropout:g}" if settings.entity_dropout else ""
+    length = f"{settings.epochs:,} epochs" if settings.budget is None else f"{settings.seconds:g} s"
+    return (
+        f"recipe: {shape.density:.2g} triples an entity and {shape.relations:,} relations: dim {dim}{parts}, l2 "
+        f"{settings.l2:.2g}{falls}{dropout}, {length}, the best on valid kept (--dim, --l2, ... choose otherwise)"
+    )
+
+
+def choose_decay(shape: Shape, *, wide: bool) -> tuple[float, float]:
+    """Where the path of l2 begins and ends: weaker, the more triples an entity has. A wide one goes on to a third."""
+    many = shape.density / FEW
+    end = min(ENDS[1], 0.1 / many**1.5) / (3 if wide else 1)
+    return round(_between(*BEGINS, 0.3 / many), 3), max(ENDS[0], end)
+
+
+def choose_dim(shape: Shape) -> int:
+    """The largest dimension whose epochs are not too long, and whose entities fit into memory with what training
+    holds beside them."""
+    room = available_memory()
+    for dim in DIMS:
+        fits = room is None or COPIES * FLOAT * shape.entities * dim <= room
+        if fits and 6 * shape.questions * shape.entities * dim <= EPOCH_WORK:
+            return dim
+    return DIMS[-1]
+
+
+def choose_batch(shape: Shape) -> int:
+    """A power of two that makes some steps of an epoch."""
+    return min(BATCH, max(LEAST_BATCH, _power_of_two(shape.questions / STEPS_AN_EPOCH)))
+
+
+def choose_epochs(shape: Shape, batch: int) -> int:
+    """As many as make so many steps: a small graph has them for nothing, a large one learns in few."""
+    return round(_between(*EPOCHS, STEPS * batch / shape.questions))
+
+
+def choose_blocks(shape: Shape, dim: int) -> int:
+    """As few equal blocks as keep the numbers of all relations' matrices within what the triples can tell."""
+    width = max(NARROWEST, NUMBERS * shape.triples / (shape.relations * dim))
+    widths = [w for w in range(2, dim + 1) if dim % w == 0 and w <= width]
+    return dim // max(widths, default=dim)
+
+
+def _between(least: float, most: float, number: float) -> float:
+    return min(most, max(least, number))
+
+
+def _power_of_two(number: float) -> int:
+    return 1 << max(0, math.floor(math.log2(max(1.0, number))))

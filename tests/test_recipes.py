@@ -1,0 +1,115 @@
+"""The default recipe goes by what a graph looks like, and by nothing else; what is said by hand wins."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tools.subgraphs import MADE, cut
+
+from relwalk.checks import MOST
+from relwalk.experiment import train
+from relwalk.graph.graph import Graph
+from relwalk.shapes import BEGINS, DIMS, ENDS, EPOCHS, Shape, by_shape, choose_blocks
+from tests.entry import relwalk
+
+SHORT = {"dim": 8, "epochs": 1}
+
+
+def shape(entities: int = 2000, relations: int = 40, triples: int = 30_000, questions: int = 25_000) -> Shape:
+    return Shape(entities, relations, triples, questions)
+
+
+def test_a_name_changes_nothing(world: Graph) -> None:
+    """The same graph under the names of benchmarks has the same settings as under its own."""
+    plain = train(world, **SHORT).record
+    for name in ("fb15k-237", "wn18rr", "x"):
+        renamed = train(dataclasses.replace(world, name=name), **SHORT).record
+        assert renamed.training == plain.training and renamed.model == plain.model
+
+
+def test_what_few_triples_say_of_an_entity_is_held_more_firmly() -> None:
+    sparse, dense, full = (by_shape(shape(triples=n)) for n in (3000, 30_000, 3_000_000))
+    ends = [found["l2"] * found["decay_end"] for found in (sparse, dense, full)]
+    assert BEGINS[1] >= ends[0] > ends[1] > ends[2] == pytest.approx(ENDS[0])
+    assert all(0 < found["decay_end"] <= 1 for found in (sparse, dense, full))
+    assert sparse["entity_dropout"] < dense["entity_dropout"]
+    few = by_shape(shape(questions=10**6))  # epochs: a narrower path, with rates that fall
+    assert few["l2"] * few["decay_end"] > ends[1] and (dense["schedule"], few["schedule"]) == ("constant", "cosine")
+
+
+def test_many_relations_of_few_triples_get_blocks() -> None:
+    assert choose_blocks(shape(relations=10, triples=100_000), 128) == 1
+    few = [choose_blocks(shape(relations=n, triples=10_000), 128) for n in (10, 100, 1000)]
+    assert few[0] <= few[1] <= few[2] and few[2] > few[0]
+    for dim in (1, 2, 7, 30, 100, 256):
+        blocks = choose_blocks(shape(), dim)
+        assert dim % blocks == 0 and (blocks == 1 or dim // blocks >= 2)
+
+
+def test_a_large_graph_has_fewer_dimensions_and_epochs_and_a_tiny_one_some_steps() -> None:
+    tiny, small, large = (
+        by_shape(shape(entities=n, triples=k, questions=k)) for n, k in ((14, 1500), (2000, 30_000), (90_000, 10**6))
+    )
+    assert (small["dim"], large["dim"]) == (DIMS[0], DIMS[-1])
+    assert tiny["epochs"] == EPOCHS[1] >= small["epochs"] > large["epochs"] == EPOCHS[0]
+    assert 1500 / tiny["batch_size"] >= 8 and large["batch_size"] == 1024
+
+
+def test_dim_goes_by_the_memory_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    from relwalk import shapes
+
+    assert shapes.choose_dim(shape()) == DIMS[0]
+    monkeypatch.setattr(shapes, "available_memory", lambda: 4 * 2000 * 128 * 6)
+    assert shapes.choose_dim(shape()) == DIMS[-1]
+
+
+def test_what_is_said_wins(world: Graph) -> None:
+    by_itself = train(world, **SHORT).record.training
+    assert by_itself.l2 == BEGINS[1] and by_itself.decay_end < 1 and by_itself.patience == MOST
+    said = train(world, **SHORT, l2=0.07, blocks=2, batch_size=5000).record
+    assert (said.training.l2, said.training.decay_end, said.training.patience) == (0.07, 1.0, 5)
+    assert said.model.options["blocks"] == 2 and said.training.batch_size == 5000
+    falling = train(world, **SHORT, l2=0.07, decay_end=0.5, schedule="linear", validate_every=7).record.training
+    assert (falling.decay_end, falling.schedule.name, falling.validate_every) == (0.5, "linear", 7)
+    timed = train(world, dim=8, budget=0.2).record.training
+    assert timed.epochs == MOST and timed.decay_end == by_itself.decay_end
+
+
+def test_other_models_and_objectives_keep_what_is_usual(world: Graph) -> None:
+    for settings in ({"model": "distmult"}, {"objective": "softmax", "negatives": 4}, {"optimizer": "adam"}):
+        found = train(world, **SHORT, **settings).record.training
+        assert (found.decay_end, found.schedule.name, found.entity_dropout) == (1.0, "constant", 0.0)
+    assert train(world, model="distmult", epochs=1).record.model.dim == 128
+
+
+def test_it_says_what_it_chose(tmp_path: Path) -> None:
+    said = relwalk("train", "world", "--dim", "8", "--epochs", "1", "--out", tmp_path / "run").stderr
+    assert "3.3 triples an entity and 10 relations" in said and f"l2 {BEGINS[1]:g} falling to" in said
+    said = relwalk("train", "world", "--dim", "8", "--epochs", "1", "--l2", "0.1", "--out", tmp_path / "b").stderr
+    assert "l2 0.1, " in said and "falling" not in said
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_made_up_graphs_are_made_by_seed(name: str) -> None:
+    first, again, other = (MADE[name](30, seed) for seed in (0, 0, 1))
+    assert first.fingerprint == again.fingerprint != other.fingerprint
+    assert len(first.valid) and len(first.test) and len(first.unseen) == 0
+
+
+@pytest.mark.parametrize("how", ["dense", "snowball", "random"])
+def test_a_cut_has_the_triples_among_its_entities(world: Graph, how: str) -> None:
+    part = cut(world, 300, how=how, seed=3)
+    names = [tuple(map(str, row)) for row in world.triples.tolist()]
+    found = {
+        (part.entities.names[h][1:], part.relations.names[r][1:], part.entities.names[t][1:])
+        for h, r, t in part.triples.tolist()
+    }
+    assert found <= set(names) and len(part.entities) <= 300
+    inside = {name[1:] for name in part.entities.names}
+    expected = {row for row in names if row[0] in inside and row[2] in inside}
+    assert found == expected
+    assert len(cut(world, 300, how=how, share=0.5, seed=3).triples) < len(part.triples)
+    assert np.array_equal(cut(world, 300, how=how, seed=3).train, part.train)
