@@ -23,7 +23,7 @@ def under(folder: str, names: str) -> tuple[str, ...]:
 
 # From the first to the last; within a layer modules may import each other.
 LAYERS: dict[str, tuple[str, ...]] = {
-    "base": ("", *["checks", "devices", "display", "errors", "faults", "files", "memory", "progress"]),
+    "base": ("", *["checks", "devices", "display", "errors", "faults", "files", "memory", "progress", "space"]),
     "graph": under(
         "graph",
         "answers cardinality datasets description download graph lists overlap raw read split statistics "
@@ -71,6 +71,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "recipes",
         "keywords",
         "catalogue",
+        "children",
         "comparing",
         "comparing_child",
         "config",

@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 
 from relwalk.errors import RelWalkError, UnknownChoice
 from relwalk.models import MODELS, OPTIONS, Scorer, model_options
+from relwalk.space import Search
 from relwalk.training.common import CommonSettings
 from relwalk.training.settings import OWNERS, TrainingSettings, own_names
 
@@ -37,6 +38,7 @@ class Keyword:
     bounds: str = ""
     otherwise: str = ""  # the default in words, where it depends
     owners: tuple[str, ...] = ()  # the objectives, schedules or models that alone have it
+    search: Search | None = None  # what `relwalk tune` tries of it
 
     @property
     def sentence(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -31,6 +31,16 @@ class Moment:
     epoch: int
     loss: float
     valid_mrr: float | None
+
+
+def curve_of(history: Iterable[Mapping[str, Any]]) -> tuple[Moment, ...]:
+    """The epochs of a history that were validated, by the time of training until then."""
+    seconds, curve = 0.0, []
+    for epoch in history:
+        seconds += epoch["seconds"]
+        if epoch["metric"] is not None:
+            curve.append(Moment(seconds, epoch["epoch"], epoch["loss"], epoch["metric"]))
+    return tuple(curve)
 
 
 @dataclass(frozen=True)

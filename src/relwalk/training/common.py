@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from relwalk.checks import MOST, SEEDS, THREADS, check_seconds
 from relwalk.models.base import Scorer
+from relwalk.space import Between, Search
 
 Panel = Literal["Model", "Objective", "Optimization", "Output"]
 
@@ -27,10 +28,12 @@ def setting(
     first: bool = False,
     flags: tuple[str, ...] = (),
     otherwise: str = "",
+    search: Search | None = None,
     **bounds: Any,
 ) -> Any:
-    """A field with all that is said of it. `flags` when --its-name will not do; `otherwise` is the default in words."""
-    extra: Any = {"panel": panel, "first": first, "flags": list(flags), "otherwise": otherwise}
+    """A field with all that is said of it. `flags` when --its-name will not do; `otherwise` is the default in words;
+    `search` is what `relwalk tune` tries."""
+    extra: Any = {"panel": panel, "first": first, "flags": list(flags), "otherwise": otherwise, "search": search}
     return Field(default, description=words, json_schema_extra=extra, **bounds)
 
 
@@ -65,6 +68,7 @@ class CommonSettings(Settings):
         "weight of ||h||² + ||t||² of the triples of a step, divided by d for RelWalk",
         panel="Objective",
         otherwise="by graph",
+        search=Between(0.001, 0.5, "log"),
         ge=0,
     )
     n3: float = setting(
@@ -78,10 +82,20 @@ class CommonSettings(Settings):
         ge=0,
     )
     entity_dropout: float = setting(
-        0.0, "share of the given entity's coordinates that is dropped", panel="Model", ge=0, lt=1
+        0.0,
+        "share of the given entity's coordinates that is dropped",
+        panel="Model",
+        search=Between(0.0, 0.5),
+        ge=0,
+        lt=1,
     )
     query_dropout: float = setting(
-        0.0, "share of the question's coordinates that is dropped", panel="Model", ge=0, lt=1
+        0.0,
+        "share of the question's coordinates that is dropped",
+        panel="Model",
+        search=Between(0.0, 0.5),
+        ge=0,
+        lt=1,
     )
     start_entities: str | None = setting(
         None,
@@ -92,7 +106,14 @@ class CommonSettings(Settings):
     )
 
     optimizer: Literal["sgd", "adagrad", "rowwise-adagrad", "adam"] = setting("adagrad", "what moves the free weights")
-    lr: float = setting(1.0, "learning rate of the entities", first=True, otherwise="by model and optimizer", gt=0)
+    lr: float = setting(
+        1.0,
+        "learning rate of the entities",
+        first=True,
+        otherwise="by model and optimizer",
+        search=Between(0.1, 4.0, "log", times=True),
+        gt=0,
+    )
     relation_lr: float | None = setting(
         None, "learning rate of the relations", otherwise="0.3 for rotations, else lr", gt=0
     )
@@ -109,7 +130,12 @@ class CommonSettings(Settings):
         "schedules follow that time. How many steps it is depends on the clock: the same seed may end with other bits",
     )
     batch_size: int | None = setting(
-        1024, "questions (likelihood, bce) or true triples a step", first=True, ge=1, le=MOST
+        1024,
+        "questions (likelihood, bce) or true triples a step",
+        first=True,
+        search=Between(128, 4096, "powers"),
+        ge=1,
+        le=MOST,
     )
     batches: int | None = setting(None, "steps an epoch, instead of a batch size", ge=1, le=MOST)
     validate_every: int = setting(
