@@ -54,7 +54,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "evaluation": under(
         "evaluation",
-        "baselines calibration classification comparison estimate metrics questions ranking result scores trained",
+        "baselines calibration classification comparison estimate metrics questions ranking records result scores "
+        "trained tuning",
     ),
     "compression": under("compression", "compress curve search"),
     "theory": under(
@@ -65,7 +66,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "report": under(
         "report",
         "charts comparison components entity_map facts geometry html page paper png probability results sections "
-        "theorem",
+        "theorem tuning",
     ),
     "experiment": (
         "recipes",
@@ -80,13 +81,14 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "synthetic",
         "reporting",
         "testing",
+        *under("tuning", "child display folder pacing pruning sampler space toml tune"),
     ),
     "cli": (
         "__main__",
         *under(
             "cli",
             "app compare compress console failures graphs load models options printable queries report runs streams "
-            "theory training",
+            "theory training tune",
         ),
     ),
 }

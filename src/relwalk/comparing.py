@@ -24,7 +24,7 @@ from relwalk.checks import check_seconds, check_seed, check_whole
 from relwalk.children import Stop, cause_of_death, folder_for, graph_for_children, run_child, this_machine
 from relwalk.config import WHOLE, read_toml
 from relwalk.errors import GraphError, RefusedOverwrite, RelWalkError, RunError, UnknownChoice, choose
-from relwalk.evaluation.comparison import Compared, ComparedGraph, Comparison, read_compared, read_comparison
+from relwalk.evaluation.comparison import Compared, Comparison, graph_facts, read_compared, read_comparison
 from relwalk.files import lock_folder, write_atomically
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
@@ -73,7 +73,7 @@ def compare(
         raise GraphError(f"graph {graph.name!r} has no test triples to compare models on. Give it a test split.")
     rows = _plan(models, config, dim)
     wanted = Comparison(
-        graph=_about(graph, source or graph.name),
+        graph=graph_facts(graph, source or graph.name),
         budget=seconds,
         seed=seed,
         models=rows,
@@ -241,16 +241,3 @@ class _Work:
 
 def _run(request: Path, stop: Stop | None) -> int:
     return run_child("relwalk.comparing_child", request, stop)
-
-
-def _about(graph: Graph, source: str) -> ComparedGraph:
-    return ComparedGraph(
-        name=graph.name,
-        source=source,
-        fingerprint=graph.fingerprint,
-        entities=len(graph.entities),
-        relations=len(graph.relations),
-        train=len(graph.train),
-        valid=len(graph.valid),
-        test=len(graph.test),
-    )

@@ -23,7 +23,16 @@ from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Ints
 from relwalk.graph.read import read_graph
 from relwalk.keywords import sort_out, with_keywords
-from relwalk.models import Model, Scorer, check_options, fitting_options, is_reciprocal, model_class, model_name
+from relwalk.models import (
+    Model,
+    Scorer,
+    build_model,
+    check_options,
+    fitting_options,
+    is_reciprocal,
+    model_class,
+    model_name,
+)
 from relwalk.progress import OnProgress, silent
 from relwalk.recipes import recipe as find_recipe
 from relwalk.runs.checkpoint import Progress, read_progress
@@ -61,7 +70,7 @@ from relwalk.training.trainer import Observer, Task, Trainer
 Stop = Callable[[], bool]  # asked between steps whether to stop
 
 
-@with_keywords
+@with_keywords()
 def train(
     graph: Graph | Any,
     *,
@@ -111,6 +120,25 @@ def train(
     with _saved_when_interrupted(path, stop) as asked, begin(path, write, force=force) as folder:
         run = _Training(record, graph, fresh, task, place, observer, progress, asked, path, folder, note).run()
     return run
+
+
+def plan(
+    graph: Graph,
+    *,
+    recipe: str | None = None,
+    model: Model | None = None,
+    dim: int | None = None,
+    **keywords: Any,
+) -> RunRecord:
+    """What `train` would do when told the same: every choice made, and what does not fit together refused.
+
+    Of the model a very small one is built, for what only a model can tell.
+    """
+    record, kind = _plan(graph, graph.name, recipe, model, dim, Config(), keywords, torch.device("cpu"))
+    small = build_model(kind, 2, 1, record.model.dim, seed=0, options=record.model.options)
+    check_dropout(small, record.training)
+    check_regularizers(small, record.training)
+    return record
 
 
 def _start(model: Scorer, graph: Graph, settings: TrainingSettings, progress: bool | None) -> str:

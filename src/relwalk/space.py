@@ -67,9 +67,11 @@ def search_from_dict(name: str, content: Any) -> Search:
     """What was written by `search_as_dict`, checked."""
     if isinstance(content, Mapping) and isinstance(content.get("choices"), list) and content["choices"]:
         return Among(tuple(content["choices"]))
-    numbers = [content.get(end) for end in ("low", "high")] if isinstance(content, Mapping) else []
-    if len(numbers) == 2 and all(isinstance(x, int | float) for x in numbers):
-        low, high, scale = *numbers, content.get("scale")
-        if low < high and scale in ("linear", "log", "powers") and (scale == "linear" or low > 0):
-            return Between(low, high, scale)
+    parts = content if isinstance(content, Mapping) else {}
+    low, high, scale = parts.get("low"), parts.get("high"), parts.get("scale")
+    if isinstance(low, int | float) and isinstance(high, int | float) and low < high:
+        if scale == "linear":
+            return Between(low, high)
+        if scale in ("log", "powers") and low > 0:
+            return Between(low, high, "log" if scale == "log" else "powers")
     raise RelWalkError(f"{name} is to be searched in {content!r}; expected choices, or low, high and scale.")

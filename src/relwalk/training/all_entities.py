@@ -61,7 +61,7 @@ class AllEntitiesSettings(ObjectiveSettings):
         "share of an answer spread over all entities",
         panel="Objective",
         otherwise="0, of bce 0.1",
-        search=Between(0.0, 0.3),
+        search=Between(0.0, 0.2),
         ge=0,
         lt=1,
     )

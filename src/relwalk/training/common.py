@@ -85,7 +85,7 @@ class CommonSettings(Settings):
         0.0,
         "share of the given entity's coordinates that is dropped",
         panel="Model",
-        search=Between(0.0, 0.5),
+        search=Between(0.0, 0.4),
         ge=0,
         lt=1,
     )
@@ -93,7 +93,7 @@ class CommonSettings(Settings):
         0.0,
         "share of the question's coordinates that is dropped",
         panel="Model",
-        search=Between(0.0, 0.5),
+        search=Between(0.0, 0.4),
         ge=0,
         lt=1,
     )
