@@ -19,6 +19,7 @@ from relwalk.evaluation.tuning import Trial, best_of, ranked, read_trial
 from relwalk.graph.graph import Graph
 from relwalk.space import Among, Between
 from relwalk.tuning import folder as folders
+from relwalk.tuning import pacing
 from relwalk.tuning.folder import Session, Study, StudyFolder
 from relwalk.tuning.pacing import Pace, plan_epochs, share_of
 from relwalk.tuning.pruning import reached, verdict
@@ -125,6 +126,7 @@ def test_shares_of_the_time() -> None:
 
 def test_the_epochs_of_a_trial_fit_into_its_time(world: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Pace, "seconds", property(lambda self: 1.0))
+    monkeypatch.setattr(pacing, "LONGEST", 0.05)
     given = {"dim": 4, "threads": 1, "batch_size": 4096}
     planned = plan_epochs(world, given, 60.0)
     assert 20 <= planned["epochs"] <= 54 and planned["validate_every"] == max(1, planned["epochs"] // 10)
@@ -150,6 +152,7 @@ def study_of(graph: Graph) -> Study:
 def folder(tmp_path: Path, five: Graph) -> StudyFolder:
     made = StudyFolder(tmp_path)
     made.write_study(study_of(five))
+    made.make_places()
     return made
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from relwalk.evaluation.tuning import Trial, best_of, cells, tried_words
 from relwalk.progress import MINUTE, Line, Screen, clock_time, duration
 from relwalk.tuning.folder import Study
+
+OFTEN = 0.5  # seconds between two looks
 
 
 class TuningDisplay:
@@ -15,11 +18,17 @@ class TuningDisplay:
     def __init__(self, screen: Screen, study: Study, budget: float) -> None:
         self.screen, self.budget = screen, budget
         self.told: set[int] | None = None
+        self.last = float("-inf")
         screen.say(f"searching {', '.join(study.space)} of {study.model}, {duration(budget)} in all")
         for name, reason in study.left_out.items():
             screen.say(f"  {name} is not searched: {reason}")
 
+    def due(self) -> bool:
+        """Whether it is time for another look at the trials: each is read from its file."""
+        return time.monotonic() >= self.last + OFTEN
+
     def show(self, trials: Sequence[Trial], spent: float) -> None:
+        self.last = time.monotonic()
         if self.told is None:
             self.told = {t.number for t in trials if t.status != "running"}
             if self.told:
@@ -37,14 +46,14 @@ class TuningDisplay:
 
 
 def _told(trial: Trial, trials: Sequence[Trial]) -> str:
-    _, mrr, epochs, time, _ = cells(trial)
+    _, mrr, epochs, took, _ = cells(trial)
     what = tried_words(trial, trials)
     what = f"the default recipe: {what}" if trial.number == 1 else what
     if trial.status == "failed":
         return f"trial {trial.number} failed: {trial.reason}  [{what}]"
     ended = f", pruned: {trial.reason}" if trial.status == "pruned" else ""
     standing = _standing(best_of(trials))
-    return f"trial {trial.number}: valid MRR {mrr or '-'} ({standing})  {epochs} epochs, {time}{ended}  [{what}]"
+    return f"trial {trial.number}: valid MRR {mrr or '-'} ({standing})  {epochs} epochs, {took}{ended}  [{what}]"
 
 
 def _standing(best: Trial | None) -> str:

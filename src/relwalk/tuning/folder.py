@@ -109,9 +109,11 @@ class StudyFolder:
             _ = study.searched
             return study
 
+    def make_places(self) -> None:
+        for name in (TRIALS, SESSIONS):
+            (self.path / name).mkdir(exist_ok=True)
+
     def write_study(self, study: Study) -> None:
-        self.trials_path.mkdir(parents=True, exist_ok=True)
-        (self.path / SESSIONS).mkdir(exist_ok=True)
         _write_json(self.path / STUDY, {"format": FORMAT, "version": VERSION, **asdict(study)})
 
     def clear(self) -> None:

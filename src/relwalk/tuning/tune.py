@@ -157,11 +157,13 @@ def _begun(folder: StudyFolder, wanted: Study, graph: Graph, *, force: bool) -> 
                     f"{folder.path} holds another search: {difference}. Choose another --out, or say --force "
                     "(force=True) to begin again there."
                 )
-            return found
-        if others := sorted(p.name for p in folder.path.iterdir() if not p.name.startswith(".")):
+            wanted = found
+        elif others := sorted(p.name for p in folder.path.iterdir() if not p.name.startswith(".")):
             raise RefusedOverwrite(folder.path, f"or move away what is in it ({others[0]!r} is no part of a search)")
+        else:
+            folder.write_study(wanted)  # first: what is missing beside it is made by the next call
+        folder.make_places()
         graph_for_children(folder.path / GRAPH, graph)
-        folder.write_study(wanted)
         return wanted
 
 
@@ -200,7 +202,7 @@ def _work(
                     raise RelWalkError(f"no trial could begin: {cause_of_death(child.process.returncode)}")
                 children.append(Child("relwalk.tuning.child", request))
             session.beat()
-            if display is not None:
+            if display is not None and display.due():
                 display.show(folder.trials(), folder.spent())
     finally:
         for child in children:
