@@ -132,7 +132,7 @@ def test_another_search_is_not_mixed_with_it(folder: Path, change: list, told: s
 COMMAND = [sys.executable, "-m", "relwalk", "tune", "facts.tsv", *map(str, QUICK), "--out", "out", "--trials"]
 
 
-def wait_for(what: Callable[[], Any], seconds: float = 120) -> None:
+def wait_for(what: Callable[[], Any], seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline
@@ -144,9 +144,12 @@ def interrupted(place: Path, words: list[str], trial: str, how: signal.Signals) 
     process = subprocess.Popen(words, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     there = place / "out" / "trials" / trial
     history = there / "run" / "history.jsonl"
-    wait_for(lambda: process.poll() is not None or (history.exists() and history.read_text()))
-    process.send_signal(how)
-    _, said = process.communicate(timeout=120)
+    try:
+        wait_for(lambda: process.poll() is not None or (history.exists() and history.read_text()))
+        process.send_signal(how)
+        _, said = process.communicate(timeout=300)
+    finally:
+        process.kill()
     assert process.returncode == (-how if how == signal.SIGKILL else 128 + how)
     wait_for(lambda: not (there / ".lock").exists())  # left alone, its process saves and ends
     assert read_trial(there / "trial.json").status == "running"
@@ -155,7 +158,7 @@ def interrupted(place: Path, words: list[str], trial: str, how: signal.Signals) 
 
 def test_interrupted_it_goes_on(tmp_path: Path) -> None:
     (tmp_path / "facts.tsv").write_text(FACTS)
-    slow = ["--epochs", "1000", "--validate-every", "5", "--patience", "1000", "--checkpoint-seconds", "0"]
+    slow = ["--epochs", "200", "--validate-every", "5", "--patience", "1000", "--checkpoint-seconds", "0"]
     words = [*COMMAND, "2", *slow, "--schedule", "constant"]
     done, said = interrupted(tmp_path, words, "0001", signal.SIGINT)
     assert "interrupted, and all is saved; go on with: relwalk tune facts.tsv" in said
@@ -254,8 +257,9 @@ def test_a_process_that_is_killed_is_a_row(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(tune, "Child", Killed)
     found = relwalk.tune(FIVE, trials=2, out=tmp_path / "out", **{**SMALL, "epochs": 300, "validate_every": 1})
-    assert [trial.status for trial in found.trials] == ["failed", "finished"]
-    assert "SIGKILL, as the system does when memory runs out" in found.trials[0].reason
+    assert sorted(trial.status for trial in found.trials) == ["failed", "finished"]
+    (reason,) = [trial.reason for trial in found.trials if trial.status == "failed"]
+    assert "SIGKILL, as the system does when memory runs out" in reason
 
 
 def test_processes_that_cannot_begin_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from relwalk.checks import DIM
 from relwalk.cli import console, options
 from relwalk.cli.load import load_graph, say_graph
 from relwalk.cli.training import FIRST, made_command
-from relwalk.errors import Interrupted
+from relwalk.errors import Interrupted, RelWalkError
 from relwalk.models import MODELS
 from relwalk.recipes import RECIPES
 from relwalk.training.stopping import stop_on
@@ -97,7 +97,8 @@ def tune(
     console.result(found, as_json)
     console.note(f"saved {path / PAGE}")
     if found.best is None:
-        raise typer.Exit(1)
+        reasons = "; ".join(f"trial {t.number} {t.status}: {t.reason}" for t in found.trials[:3])
+        raise RelWalkError(f"no trial finished, so no settings were chosen. {reasons}")
     console.note(
         f"the run: {found.run}; train it again with: relwalk train {shlex.quote(graph)} --config "
         f"{shlex.quote(str(found.settings_file))}"

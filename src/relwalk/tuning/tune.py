@@ -195,11 +195,11 @@ def _work(
             children[0].ended()
             for child in [child for child in children if child.ended(0) is not None]:
                 children.remove(child)
-                if child.process.returncode == 0:
+                if (code := child.end()) == 0:
                     continue
                 deaths = 0 if _bury(folder, child) else deaths + 1
                 if deaths >= DEATHS:
-                    raise RelWalkError(f"no trial could begin: {cause_of_death(child.process.returncode)}")
+                    raise RelWalkError(f"no trial could begin: {cause_of_death(code)}")
                 children.append(Child("relwalk.tuning.child", request))
             session.beat()
             if display is not None and display.due():
