@@ -23,7 +23,7 @@ def under(folder: str, names: str) -> tuple[str, ...]:
 
 # From the first to the last; within a layer modules may import each other.
 LAYERS: dict[str, tuple[str, ...]] = {
-    "base": ("", *["checks", "devices", "display", "errors", "faults", "files", "memory", "progress"]),
+    "base": ("", *["checks", "devices", "display", "errors", "faults", "files", "memory", "progress", "space"]),
     "graph": under(
         "graph",
         "answers cardinality datasets description download graph lists overlap raw read split statistics "
@@ -54,7 +54,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "evaluation": under(
         "evaluation",
-        "baselines calibration classification comparison estimate metrics questions ranking result scores trained",
+        "baselines calibration classification comparison estimate metrics questions ranking records result scores "
+        "trained tuning",
     ),
     "compression": under("compression", "compress curve search"),
     "theory": under(
@@ -65,13 +66,14 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "report": under(
         "report",
         "charts comparison components entity_map facts geometry html page paper png probability results sections "
-        "theorem",
+        "theorem tuning",
     ),
     "experiment": (
         "recipes",
         "shapes",
         "keywords",
         "catalogue",
+        "children",
         "comparing",
         "comparing_child",
         "config",
@@ -80,13 +82,14 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "synthetic",
         "reporting",
         "testing",
+        *under("tuning", "child display folder pacing pruning sampler space toml tune"),
     ),
     "cli": (
         "__main__",
         *under(
             "cli",
             "app compare compress console failures graphs load models options printable queries report runs streams "
-            "theory training",
+            "theory training tune",
         ),
     ),
 }

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from relwalk.evaluation.comparison import Comparison
     from relwalk.evaluation.ranking import rank
     from relwalk.evaluation.result import RankingResult
+    from relwalk.evaluation.tuning import Tuning
     from relwalk.experiment import resume, train
     from relwalk.exports import export
     from relwalk.graph.graph import Graph
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from relwalk.theory.closed_loop import closed_loop
     from relwalk.theory.generate import generate
     from relwalk.theory.walk import walk
+    from relwalk.tuning.tune import tune
     from relwalk.walk2vec import WalkVectors, walk_vectors
 
 # Where each public name lives. Imported on first use, so that `relwalk --help` does not wait for torch.
@@ -53,6 +55,7 @@ _HOMES = {
     "RelWalkError": "relwalk.errors",
     "Run": "relwalk.runs.run",
     "Scorer": "relwalk.models",
+    "Tuning": "relwalk.evaluation.tuning",
     "WalkVectors": "relwalk.walk2vec",
     "analyse": "relwalk.theory.analyse",
     "classify": "relwalk.evaluation.classification",
@@ -70,6 +73,7 @@ _HOMES = {
     "read_graph": "relwalk.graph.read",
     "resume": "relwalk.experiment",
     "train": "relwalk.experiment",
+    "tune": "relwalk.tuning.tune",
     "walk": "relwalk.theory.walk",
     "walk_vectors": "relwalk.walk2vec",
     "write_graph": "relwalk.graph.write",
@@ -88,6 +92,7 @@ __all__ = [
     "RelWalkError",
     "Run",
     "Scorer",
+    "Tuning",
     "WalkVectors",
     "analyse",
     "classify",
@@ -105,6 +110,7 @@ __all__ = [
     "read_graph",
     "resume",
     "train",
+    "tune",
     "walk",
     "walk_vectors",
     "write_graph",

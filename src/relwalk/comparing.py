@@ -12,25 +12,19 @@ call goes on with it.
 from __future__ import annotations
 
 import json
-import os
-import platform
 import re
 import shutil
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from relwalk.checks import check_seconds, check_seed, check_whole
+from relwalk.children import Stop, cause_of_death, folder_for, graph_for_children, run_child, this_machine
 from relwalk.config import WHOLE, read_toml
-from relwalk.errors import GraphError, Interrupted, RefusedOverwrite, RelWalkError, RunError, UnknownChoice, choose
-from relwalk.evaluation.comparison import Compared, ComparedGraph, Comparison, read_compared, read_comparison
+from relwalk.errors import GraphError, RefusedOverwrite, RelWalkError, RunError, UnknownChoice, choose
+from relwalk.evaluation.comparison import Compared, Comparison, graph_facts, read_compared, read_comparison
 from relwalk.files import lock_folder, write_atomically
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
@@ -39,14 +33,11 @@ from relwalk.models import MODELS
 from relwalk.progress import Screen, duration, open_screen
 from relwalk.report.comparison import write_comparison
 from relwalk.runs.folder import is_run, remove_run
-from relwalk.runs.graph_files import write_graph_files
 from relwalk.runs.run import software_versions
 
 COMPARE, COMPARE_PAGE, WORK = "compare.json", "compare.html", ".work"
 SAME_FOR_ALL = ("budget", "seed")  # what makes it a comparison
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")  # of a model: it is a folder as well
-POLL = 0.1  # seconds between two looks at a process
-Stop = Callable[[], bool]
 
 
 def compare(
@@ -82,16 +73,16 @@ def compare(
         raise GraphError(f"graph {graph.name!r} has no test triples to compare models on. Give it a test split.")
     rows = _plan(models, config, dim)
     wanted = Comparison(
-        graph=_about(graph, source or graph.name),
+        graph=graph_facts(graph, source or graph.name),
         budget=seconds,
         seed=seed,
         models=rows,
-        machine=_machine(),
+        machine=this_machine(),
         versions=software_versions(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         path=None if out is None else str(out),
     )
-    with _folder(out) as folder, lock_folder(folder):
+    with folder_for(out, "a comparison") as folder, lock_folder(folder):
         comparison = _begun(folder, wanted, force=force)
         _write(folder, comparison)
         work = _Work(folder, graph, comparison, open_screen(progress), stop)
@@ -100,19 +91,6 @@ def compare(
         finally:
             if work.screen is not None:
                 work.screen.close()
-
-
-@contextmanager
-def _folder(out: Path | str | None) -> Iterator[Path]:
-    if out is None:
-        with TemporaryDirectory(prefix="relwalk-compare-") as place:
-            yield Path(place)
-        return
-    path = Path(out)
-    if path.exists() and not path.is_dir():
-        raise RefusedOverwrite(path, "or move it away: it is a file, and a comparison is a folder")
-    path.mkdir(parents=True, exist_ok=True)
-    yield path
 
 
 def _plan(
@@ -239,80 +217,27 @@ class _Work:
         code = _run(self._request(row, result), self.stop)
         if result.is_file():
             return read_compared(result)
-        return replace(row, status="failed", reason=_death(code))
+        return replace(
+            row, status="failed", reason=f"{cause_of_death(code)}. The same command goes on from its last checkpoint"
+        )
 
     def _request(self, row: Compared, result: Path) -> Path:
         """The file that tells a process what to do."""
-        work, graph = self.folder / WORK, self.folder / WORK / "graph"
-        graph.mkdir(parents=True, exist_ok=True)
-        if not any(graph.iterdir()):
-            write_graph_files(graph, self.graph)
         content = {
             "name": row.name,
             "asked": row.asked,
             "budget": self.comparison.budget,
             "seed": self.comparison.seed,
-            "graph": str(graph.absolute()),
-            "graph_name": self.graph.name,
-            "notes": self.graph.notes,
+            **graph_for_children(self.folder / WORK / "graph", self.graph),
             "source": self.comparison.graph.source,
             "run": str(self.folder / row.name),
             "result": str(result),
             "progress": self.screen is not None,
         }
-        path = work / f"{row.name}.json"
+        path = self.folder / WORK / f"{row.name}.json"
         write_atomically(path, json.dumps(content).encode())
         return path
 
 
 def _run(request: Path, stop: Stop | None) -> int:
-    """Run the process to its end. When this one is to stop, that one saves its last step first; so it does, left alone,
-    when this one is killed: its standard input ends with us."""
-    command = [sys.executable, "-P", "-m", "relwalk.comparing_child", str(request)]
-    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
-    process = subprocess.Popen(command, **pipes, start_new_session=True)  # Ctrl-C is for us, who then tell it
-    assert process.stdin is not None
-    try:
-        while process.poll() is None:
-            if stop is not None and stop():
-                raise Interrupted(0)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(POLL)
-    finally:
-        process.stdin.close()
-        process.wait()
-    return process.returncode
-
-
-def _death(code: int) -> str:
-    """Why a process told nothing."""
-    if code >= 0:
-        return f"its process ended with status {code} and no result"
-    name = signal.Signals(-code).name
-    memory = ", as the system does when memory runs out" if name == "SIGKILL" else ""
-    return f"its process was ended by {name}{memory}. The same command goes on from its last checkpoint"
-
-
-def _about(graph: Graph, source: str) -> ComparedGraph:
-    return ComparedGraph(
-        name=graph.name,
-        source=source,
-        fingerprint=graph.fingerprint,
-        entities=len(graph.entities),
-        relations=len(graph.relations),
-        train=len(graph.train),
-        valid=len(graph.valid),
-        test=len(graph.test),
-    )
-
-
-def _machine() -> dict[str, Any]:
-    """Where the figures of time and memory are from."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return {
-        "system": platform.platform(),
-        "processor": names[0] if names else platform.machine(),
-        "cores": os.cpu_count(),
-    }
+    return run_child("relwalk.comparing_child", request, stop)

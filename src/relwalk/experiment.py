@@ -27,6 +27,7 @@ from relwalk.models import (
     Model,
     RelWalk,
     Scorer,
+    build_model,
     check_options,
     fitting_options,
     is_reciprocal,
@@ -71,7 +72,7 @@ from relwalk.training.trainer import Observer, Task, Trainer
 Stop = Callable[[], bool]  # asked between steps whether to stop
 
 
-@with_keywords
+@with_keywords()
 def train(
     graph: Graph | Any,
     *,
@@ -121,6 +122,25 @@ def train(
     with _saved_when_interrupted(path, stop) as asked, begin(path, write, force=force) as folder:
         run = _Training(record, graph, fresh, task, place, observer, progress, asked, path, folder, note).run()
     return run
+
+
+def plan(
+    graph: Graph,
+    *,
+    recipe: str | None = None,
+    model: Model | None = None,
+    dim: int | None = None,
+    **keywords: Any,
+) -> RunRecord:
+    """What `train` would do when told the same: every choice made, and what does not fit together refused.
+
+    Of the model a very small one is built, for what only a model can tell.
+    """
+    record, kind = _plan(graph, graph.name, recipe, model, dim, Config(), keywords, torch.device("cpu"))
+    small = build_model(kind, 2, 1, record.model.dim, seed=0, options=record.model.options)
+    check_dropout(small, record.training)
+    check_regularizers(small, record.training)
+    return record
 
 
 def _start(model: Scorer, graph: Graph, settings: TrainingSettings, progress: bool | None) -> str:

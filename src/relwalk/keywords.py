@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, get_args
 
@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 
 from relwalk.errors import RelWalkError, UnknownChoice
 from relwalk.models import MODELS, OPTIONS, Scorer, model_options
+from relwalk.space import Search
 from relwalk.training.common import CommonSettings
 from relwalk.training.settings import OWNERS, TrainingSettings, own_names
 
@@ -37,6 +38,7 @@ class Keyword:
     bounds: str = ""
     otherwise: str = ""  # the default in words, where it depends
     owners: tuple[str, ...] = ()  # the objectives, schedules or models that alone have it
+    search: Search | None = None  # what `relwalk tune` tries of it
 
     @property
     def sentence(self) -> str:
@@ -141,17 +143,22 @@ def with_parameters(function: Function, more: Iterable[inspect.Parameter]) -> Fu
     return function
 
 
-def with_keywords(function: Function) -> Function:
-    """The signature shows every keyword, the docstring says what each means."""
-    training, options = training_keywords(), option_keywords()
-    function.__doc__ = "\n\n".join(
-        [
-            inspect.cleandoc(function.__doc__ or ""),
-            "How it is trained, unless the recipe says otherwise:\n" + _listed(training.values()),
-            "Options of the model:\n" + _listed(options.values()),
-        ]
-    )
-    return with_parameters(function, [keyword.parameter() for keyword in (training | options).values()])
+def with_keywords(*, without: Container[str] = ()) -> Callable[[Function], Function]:
+    """The signature shows every keyword, the docstring says what each means; but for those that it has already."""
+
+    def decorate(function: Function) -> Function:
+        training = {name: keyword for name, keyword in training_keywords().items() if name not in without}
+        options = option_keywords()
+        function.__doc__ = "\n\n".join(
+            [
+                inspect.cleandoc(function.__doc__ or ""),
+                "How it is trained, unless the recipe says otherwise:\n" + _listed(training.values()),
+                "Options of the model:\n" + _listed(options.values()),
+            ]
+        )
+        return with_parameters(function, [keyword.parameter() for keyword in (training | options).values()])
+
+    return decorate
 
 
 def _listed(keywords: Iterable[Keyword]) -> str:

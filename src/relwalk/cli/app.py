@@ -17,13 +17,17 @@ from relwalk.errors import RelWalkError
 
 
 class Verbs(TyperGroup):
-    """`train` has a flag for every setting, which are gathered only when it is called."""
+    """`train` and `tune` have a flag for every setting, which are gathered only when they are called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[:1] == ["train"]:
             from relwalk.cli.training import command
 
             self.commands["train"] = command(models.train.__doc__ or "")
+        if args[:1] == ["tune"]:
+            from relwalk.cli import tune
+
+            self.commands["tune"] = tune.command(models.tune.__doc__ or "")
         return super().resolve_command(ctx, args)
 
 
@@ -52,6 +56,7 @@ def _root(
 
 
 app.command("train")(models.train)
+app.command("tune")(models.tune)
 app.command("resume")(models.resume)
 app.command("evaluate")(models.evaluate)
 app.command("classify")(models.classify)

@@ -1,4 +1,4 @@
-"""The verbs on models: train, resume, evaluate, classify, predict, export."""
+"""The verbs on models: train, tune, resume, evaluate, classify, predict, export."""
 
 from __future__ import annotations
 
@@ -16,6 +16,13 @@ def train() -> None:
     """Learn a graph. The run is saved as it goes, also at Ctrl-C; `relwalk resume` continues it after any interruption.
     With --force it takes the place of an earlier one when it is finished."""
     # The verb itself, with a flag for every setting, is `relwalk.cli.training`.
+
+
+def tune() -> None:
+    """Search for the settings that suit a graph, in the time there is. The first trial is the default recipe, then
+    Optuna decides; settings that are given are fixed. Interrupted, it goes on when the same command is given again;
+    given again while it runs, the two share the work."""
+    # The verb itself, with a flag for every setting, is `relwalk.cli.tune`.
 
 
 def resume(

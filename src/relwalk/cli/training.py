@@ -6,6 +6,7 @@ Made only when the verb is called: the settings come with torch, and `relwalk --
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Container
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -121,11 +122,14 @@ def _plain(annotation: Any) -> Any:
     return next((part for part in get_args(annotation) if part is not NoneType), annotation)
 
 
-VERB = options.with_reading(with_parameters(train, map(flag, all_keywords().values())))
+def made_command(name: str, verb: Callable[..., None], words: str, *, without: Container[str] = ()) -> Any:
+    """A verb with a flag for every setting of a training; `words` say what it does."""
+    flags = [flag(keyword) for keyword in all_keywords().values() if keyword.name not in without]
+    made = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    made.command(name, cls=Paneled, help=words)(options.with_reading(with_parameters(verb, flags)))
+    return typer.main.get_command(made)
 
 
 def command(words: str) -> Any:
     """The verb with all its flags; `words` say what it does."""
-    made = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    made.command("train", cls=Paneled, help=words)(VERB)
-    return typer.main.get_command(made)
+    return made_command("train", train, words)

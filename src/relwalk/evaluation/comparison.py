@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from relwalk.display import WIDEST, Shown, caption, html_table
 from relwalk.errors import RunError
 from relwalk.evaluation.metrics import RankMetrics
+from relwalk.evaluation.records import read_json, told, with_metrics
+from relwalk.graph.graph import Graph
 from relwalk.progress import duration
 
 FORMAT, VERSION = "relwalk-compare", 1
 RULES = ("all", "argument")  # of candidates: both protocols
-LARGEST = 1 << 28  # bytes of a file; a comparison has some kilobytes
 CURE = "Restore it, or compare again elsewhere."
 
 
@@ -31,6 +30,16 @@ class Moment:
     epoch: int
     loss: float
     valid_mrr: float | None
+
+
+def curve_of(history: Iterable[Mapping[str, Any]]) -> tuple[Moment, ...]:
+    """The epochs of a history that were validated, by the time of training until then."""
+    seconds, curve = 0.0, []
+    for epoch in history:
+        seconds += epoch["seconds"]
+        if epoch["metric"] is not None:
+            curve.append(Moment(seconds, epoch["epoch"], epoch["loss"], epoch["metric"]))
+    return tuple(curve)
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,20 @@ class ComparedGraph:
     train: int
     valid: int
     test: int
+
+
+def graph_facts(graph: Graph, source: str) -> ComparedGraph:
+    """What is kept of a graph, and where it came from."""
+    return ComparedGraph(
+        name=graph.name,
+        source=source,
+        fingerprint=graph.fingerprint,
+        entities=len(graph.entities),
+        relations=len(graph.relations),
+        train=len(graph.train),
+        valid=len(graph.valid),
+        test=len(graph.test),
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -166,54 +189,20 @@ _COMPARISON, _COMPARED = TypeAdapter(Comparison), TypeAdapter(Compared)
 
 def read_comparison(path: Path) -> Comparison:
     """A comparison from its file, checked."""
-    content = _read(path)
+    content = read_json(path, "comparison", CURE)
     if content.get("format") != FORMAT or content.get("version") != VERSION:
         raise RunError(f'{path} was not written by this relwalk: expected "format": "{FORMAT}", version {VERSION}.')
     kept = ("graph", "budget", "seed", "machine", "versions", "created", "path")
     rows = content.get("models")
-    with _told(path):
+    with told(path, "comparison", CURE):
         values = {name: content.get(name) for name in kept}
         return _COMPARISON.validate_python(
-            {**values, "models": [*map(_as_fields, rows if isinstance(rows, list) else ())]}
+            {**values, "models": [*map(with_metrics, rows if isinstance(rows, list) else ())]}
         )
 
 
 def read_compared(path: Path) -> Compared:
     """One model of a comparison, from the file that its process left."""
-    content = _read(path)
-    with _told(path):
-        return _COMPARED.validate_python(_as_fields(content))
-
-
-def _as_fields(row: Any) -> Any:
-    """The figures by the names of `RankMetrics`."""
-    if not isinstance(row, Mapping) or not isinstance(row.get("test"), Mapping):
-        return row
-    test = {
-        rule: {name.replace("hits@", "hits_at_"): value for name, value in metrics.items()}
-        for rule, metrics in row["test"].items()
-        if isinstance(metrics, Mapping)
-    }
-    return {**row, "test": test}
-
-
-def _read(path: Path) -> dict[str, Any]:
-    size = path.stat().st_size
-    try:
-        content = json.loads(path.read_bytes()) if size <= LARGEST else None
-    except (ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict):
-        raise RunError(f"{path} holds no comparison that can be read. {CURE}")
-    return content
-
-
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Within, a value that is not as it should be is an error that names the file and the value."""
-    try:
-        yield
-    except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join(map(str, fault["loc"]))
-        raise RunError(f"{path} holds no comparison that can be read ({where}: {fault['msg']}). {CURE}") from error
+    content = read_json(path, "comparison", CURE)
+    with told(path, "comparison", CURE):
+        return _COMPARED.validate_python(with_metrics(content))

@@ -13,6 +13,7 @@ from relwalk.errors import RelWalkError
 from relwalk.graph.answers import Side
 from relwalk.models.relation_matmul import Groups
 from relwalk.models.tables import Dropout, EntityTable, squared_norms
+from relwalk.space import Between, Search
 
 Pattern = Literal["symmetry", "antisymmetry", "inversion", "composition", "one-to-many"]
 
@@ -38,6 +39,9 @@ class Scorer(nn.Module, ABC):
     expresses: tuple[Pattern, ...] = ()  # what some weights hold exactly, for all entities at once
     objectives: tuple[str, ...] | None = None  # the objectives that fit it, the usual one first; None: all
     usual: ClassVar[Mapping[str, Any]] = {}  # settings and options that suit it, where the default ones do not
+    # What `relwalk tune` tries: of dim and of options, and of settings in place of what those say themselves (None:
+    # nothing). What a class says is added to what its bases say.
+    search: ClassVar[Mapping[str, Search | None]] = {"dim": Between(32, 512, "powers")}
     shared: tuple[str, ...] = ()  # the parameters and modules that belong to no entity and no relation: a network's
 
     reciprocal: bool = False  # unless said otherwise, heads are asked for by inverse relations (`Reciprocal`)
@@ -55,6 +59,13 @@ class Scorer(nn.Module, ABC):
     def is_product_with(cls, options: Mapping[str, Any]) -> bool:
         """Whether a model made with these options would be a product (`as_product`)."""
         return False
+
+    @classmethod
+    def searched(cls) -> dict[str, Search | None]:
+        """What the class and its bases say of a search."""
+        return {
+            name: found for kind in reversed(cls.__mro__) for name, found in kind.__dict__.get("search", {}).items()
+        }
 
     @property
     def title(self) -> str:

@@ -13,6 +13,7 @@ from relwalk.errors import RelWalkError
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer
 from relwalk.models.tables import Dropout, EntityTable, moduli
+from relwalk.space import Among, Between, Search
 
 
 class ComplEx(ProductScorer):
@@ -28,6 +29,11 @@ class ComplEx(ProductScorer):
     formula = "Re Σ_i h_i r_i conj(t_i)"
     expresses = ("symmetry", "antisymmetry", "inversion", "one-to-many")
     usual: ClassVar[Mapping[str, Any]] = {"l2": 0.0, "n3": 0.03}
+    search: ClassVar[Mapping[str, Search | None]] = {
+        "l2": None,
+        "n3": Between(0.001, 0.3, "log"),
+        "reciprocal": Among((False, True)),
+    }
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -11,6 +14,7 @@ from relwalk.errors import RelWalkError
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer
 from relwalk.models.tables import BatchNorm, Dropout, EntityTable, with_constant
+from relwalk.space import Between, Search
 
 FILTER = 3  # height and width of a filter, or the image's width where that is less
 BLOCK = 1 << 23  # numbers of feature maps held at a time, where no gradient needs them all
@@ -40,6 +44,14 @@ class ConvE(ProductScorer):
 
     reciprocal = True
     keys_by_side = keys_by_relation = True
+    search: ClassVar[Mapping[str, Search | None]] = {
+        "channels": Between(8, 64, "powers"),
+        "entity_dropout": None,
+        "query_dropout": None,
+        "input_dropout": Between(0.0, 0.5),
+        "feature_dropout": Between(0.0, 0.5),
+        "hidden_dropout": Between(0.0, 0.6),
+    }
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer
 from relwalk.models.tables import Dropout, EntityTable, squared_norms
+from relwalk.space import Among, Between, Search
 
 
 class CP(ProductScorer):
@@ -29,6 +30,11 @@ class CP(ProductScorer):
     expresses = ("symmetry", "antisymmetry", "inversion", "one-to-many")
 
     usual: ClassVar[Mapping[str, Any]] = {"l2": 0.0, "n3": 0.03}
+    search: ClassVar[Mapping[str, Search | None]] = {
+        "l2": None,
+        "n3": Between(0.001, 0.3, "log"),
+        "reciprocal": Among((False, True)),
+    }
 
     keys_by_side = True
     lr = 0.3  # a table learns from one side alone: half as often as one for both

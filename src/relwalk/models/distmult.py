@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer
 from relwalk.models.tables import Dropout, EntityTable
+from relwalk.space import Among, Between, Search
 
 
 class DistMult(ProductScorer):
@@ -26,6 +27,11 @@ class DistMult(ProductScorer):
     formula = "Σ_i h_i r_i t_i"
     expresses = ("symmetry", "one-to-many")
     usual: ClassVar[Mapping[str, Any]] = {"l2": 0.0, "n3": 0.03}
+    search: ClassVar[Mapping[str, Search | None]] = {
+        "l2": None,
+        "n3": Between(0.001, 0.3, "log"),
+        "reciprocal": Among((False, True)),
+    }
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)

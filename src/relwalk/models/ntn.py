@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -11,6 +14,7 @@ from relwalk.graph.answers import Side
 from relwalk.models.base import Scorer
 from relwalk.models.relation_matmul import project
 from relwalk.models.tables import EntityTable
+from relwalk.space import Among, Between, Search
 
 BLOCK = 1 << 22  # numbers held at a time while candidates are scored
 MOST_SLICES = 1 << 10
@@ -33,6 +37,12 @@ class NTN(Scorer):
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
 
     lr = 0.3
+    search: ClassVar[Mapping[str, Search | None]] = {
+        "dim": Between(16, 128, "powers"),
+        "slices": Among((1, 2, 4)),
+        "entity_dropout": None,
+        "query_dropout": None,
+    }
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator, slices: int = 4) -> None:
         super().__init__(entities, relations, dim)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -14,6 +17,7 @@ from relwalk.models.base import Scorer
 from relwalk.models.distances import block_distances, distinct
 from relwalk.models.relation_matmul import Groups, project
 from relwalk.models.tables import Dropout, EntityTable
+from relwalk.space import Among, Search
 
 REACH = 11.0  # the first distances of each direction are about that in any dimension
 
@@ -36,6 +40,10 @@ class OTE(Scorer):
     expresses = ("symmetry", "antisymmetry", "inversion", "composition")
 
     lr = 0.5  # of unsquared lengths: gradients do not grow with the distance
+    search: ClassVar[Mapping[str, Search | None]] = {
+        "block_size": Among((2, 4, 8, 16)),
+        "query_dropout": None,
+    }
 
     def __init__(
         self, entities: int, relations: int, dim: int, *, generator: torch.Generator, block_size: int = 4

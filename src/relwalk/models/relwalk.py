@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,7 @@ from relwalk.models.base import ProductScorer
 from relwalk.models.orthogonal import block_diagonal, soft_penalty, start
 from relwalk.models.relation_matmul import project
 from relwalk.models.tables import Dropout, EntityTable, with_constant, with_squared_norms
+from relwalk.space import Between, Search
 
 Orthogonality = Literal["exact", "soft"]
 LARGEST = 1e6  # weight of a penalty, or length of a vector over √d
@@ -46,6 +48,7 @@ class RelWalk(ProductScorer):
 
     nonnegative = True
     lr = 1.0  # vectors of norm about √d, as the theory has them
+    search: ClassVar[Mapping[str, Search | None]] = {"relation_lr": Between(0.03, 1.0, "log")}
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer
 from relwalk.models.relation_matmul import project
 from relwalk.models.tables import Dropout, EntityTable
+from relwalk.space import Between, Search
 
 
 class RESCAL(ProductScorer):
@@ -27,6 +28,7 @@ class RESCAL(ProductScorer):
     formula = "hᵀ M t"
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
     usual: ClassVar[Mapping[str, Any]] = {"l2": 0.15}
+    search: ClassVar[Mapping[str, Search | None]] = {"dim": Between(32, 256, "powers")}
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -11,6 +14,7 @@ from relwalk.models.distances import l1_distances
 from relwalk.models.norms import make_unit
 from relwalk.models.relation_matmul import Groups, project
 from relwalk.models.tables import Dropout, EntityTable
+from relwalk.space import Between, Search
 
 
 class Structured(Scorer):
@@ -24,6 +28,7 @@ class Structured(Scorer):
     """
 
     paper = "Bordes, Weston, Collobert, Bengio: AAAI 2011"
+    search: ClassVar[Mapping[str, Search | None]] = {"dim": Between(32, 256, "powers"), "l2": None}  # of norm 1
     formula = "-||R1 h - R2 t||_1"
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
 

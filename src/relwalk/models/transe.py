@@ -15,6 +15,7 @@ from relwalk.models.base import ProductScorer
 from relwalk.models.distances import l1_distances
 from relwalk.models.norms import make_unit
 from relwalk.models.tables import Dropout, EntityTable, with_constant, with_squared_norms
+from relwalk.space import Among, Search
 
 Distance = Literal["squared-l2", "l1"]
 
@@ -35,6 +36,7 @@ class TransE(ProductScorer):
     formula = "-||h + r - t||²"
     expresses = ("antisymmetry", "inversion", "composition")
     usual: ClassVar[Mapping[str, Any]] = {"l2": 0.03}
+    search: ClassVar[Mapping[str, Search | None]] = {"unit_norms": Among((False, True))}
 
     def __init__(
         self,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -13,6 +15,7 @@ from relwalk.graph.answers import Side
 from relwalk.models.base import Scorer
 from relwalk.models.blocks import in_blocks
 from relwalk.models.tables import EntityTable, squared_norms
+from relwalk.space import Between, Search
 
 VARIANCES = (0.01, 100.0)  # of an entity: beyond, the products that distances are made of lose their digits
 
@@ -45,6 +48,12 @@ class TransG(Scorer):
     lr = 0.3
     constrained = True
     grows = True
+    search: ClassVar[Mapping[str, Search | None]] = {
+        "max_components": Between(1, 16, "powers"),
+        "beta": Between(1e-9, 1e-3, "log"),
+        "entity_dropout": None,
+        "query_dropout": None,
+    }
 
     open: Tensor  # (relations,) how many components each relation has
     steps: Tensor  # (relations,) how many steps they were trained for since the last one was opened

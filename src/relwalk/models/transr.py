@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -12,6 +15,7 @@ from relwalk.models.base import ProductScorer
 from relwalk.models.norms import divide_rows, norms, shortened
 from relwalk.models.relation_matmul import project
 from relwalk.models.tables import Dropout, EntityTable, with_constant, with_squared_norms
+from relwalk.space import Between, Search
 
 
 class TransR(ProductScorer):
@@ -29,6 +33,7 @@ class TransR(ProductScorer):
     """
 
     paper = "Lin, Liu, Sun, Liu, Zhu: AAAI 2015"
+    search: ClassVar[Mapping[str, Search | None]] = {"dim": Between(32, 256, "powers")}
     formula = "-||h M + r - t M||²"
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -11,6 +14,7 @@ from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer
 from relwalk.models.relation_matmul import project
 from relwalk.models.tables import BatchNorm, Dropout, EntityTable
+from relwalk.space import Between, Search
 
 MOST_DROPPED = 0.99  # the highest rate of a dropout
 
@@ -37,6 +41,15 @@ class TuckER(ProductScorer):
     shared = ("core", "input_norm", "hidden_norm")
 
     reciprocal = True
+    search: ClassVar[Mapping[str, Search | None]] = {
+        "dim": Between(32, 256, "powers"),
+        "relation_dim": Between(8, 128, "powers"),
+        "entity_dropout": None,
+        "query_dropout": None,
+        "input_dropout": Between(0.0, 0.5),
+        "core_dropout": Between(0.0, 0.5),
+        "hidden_dropout": Between(0.0, 0.6),
+    }
 
     def __init__(
         self,

@@ -23,6 +23,7 @@ from relwalk.memory import FLOAT
 from relwalk.models.base import ProductScorer, Scorer, as_product
 from relwalk.models.relation_matmul import Groups
 from relwalk.models.tables import with_constant
+from relwalk.space import Between
 from relwalk.training.candidates import Draws, choose_candidates
 from relwalk.training.common import CommonSettings, ObjectiveSettings, setting
 from relwalk.training.precision import Precision, choose_precision
@@ -56,7 +57,13 @@ class AllEntitiesSettings(ObjectiveSettings):
     """Which entities a step sums over, and in what numbers."""
 
     label_smoothing: float = setting(
-        0.0, "share of an answer spread over all entities", panel="Objective", otherwise="0, of bce 0.1", ge=0, lt=1
+        0.0,
+        "share of an answer spread over all entities",
+        panel="Objective",
+        otherwise="0, of bce 0.1",
+        search=Between(0.0, 0.2),
+        ge=0,
+        lt=1,
     )
     candidates_per_step: int | None = setting(
         None,

@@ -12,6 +12,7 @@ from torch import Tensor
 from relwalk.errors import RelWalkError
 from relwalk.memory import FLOAT
 from relwalk.models.base import Scorer
+from relwalk.space import Between
 from relwalk.training.all_entities import AllEntities, AllEntitiesSettings
 from relwalk.training.common import setting
 from relwalk.training.sigmoid import ROWS, bce_loss
@@ -22,7 +23,13 @@ class BceSettings(AllEntitiesSettings):
     """As ConvE's paper has them."""
 
     label_smoothing: float = setting(
-        0.1, "share of an answer spread over all entities", panel="Objective", otherwise="0, of bce 0.1", ge=0, lt=1
+        0.1,
+        "share of an answer spread over all entities",
+        panel="Objective",
+        otherwise="0, of bce 0.1",
+        search=Between(0.0, 0.2),
+        ge=0,
+        lt=1,
     )
 
     def resolved(self, model: type[Scorer], options: Mapping[str, Any], entities: int, device: torch.device) -> Self:

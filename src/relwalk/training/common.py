@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from relwalk.checks import MOST, SEEDS, THREADS, check_seconds
 from relwalk.models.base import Scorer
+from relwalk.space import Between, Search
 
 Panel = Literal["Model", "Objective", "Optimization", "Output"]
 
@@ -27,10 +28,12 @@ def setting(
     first: bool = False,
     flags: tuple[str, ...] = (),
     otherwise: str = "",
+    search: Search | None = None,
     **bounds: Any,
 ) -> Any:
-    """A field with all that is said of it. `flags` when --its-name will not do; `otherwise` is the default in words."""
-    extra: Any = {"panel": panel, "first": first, "flags": list(flags), "otherwise": otherwise}
+    """A field with all that is said of it. `flags` when --its-name will not do; `otherwise` is the default in words;
+    `search` is what `relwalk tune` tries."""
+    extra: Any = {"panel": panel, "first": first, "flags": list(flags), "otherwise": otherwise, "search": search}
     return Field(default, description=words, json_schema_extra=extra, **bounds)
 
 
@@ -65,6 +68,7 @@ class CommonSettings(Settings):
         "weight of ||h||² + ||t||² of the triples of a step, divided by d for RelWalk",
         panel="Objective",
         otherwise="by graph",
+        search=Between(0.001, 0.5, "log"),
         ge=0,
     )
     n3: float = setting(
@@ -91,11 +95,17 @@ class CommonSettings(Settings):
         "share of the given entity's coordinates that is dropped",
         panel="Model",
         otherwise="0, or by graph",
+        search=Between(0.0, 0.4),
         ge=0,
         lt=1,
     )
     query_dropout: float = setting(
-        0.0, "share of the question's coordinates that is dropped", panel="Model", ge=0, lt=1
+        0.0,
+        "share of the question's coordinates that is dropped",
+        panel="Model",
+        search=Between(0.0, 0.4),
+        ge=0,
+        lt=1,
     )
     start_entities: str | None = setting(
         None,
@@ -106,7 +116,14 @@ class CommonSettings(Settings):
     )
 
     optimizer: Literal["sgd", "adagrad", "rowwise-adagrad", "adam"] = setting("adagrad", "what moves the free weights")
-    lr: float = setting(1.0, "learning rate of the entities", first=True, otherwise="by model and optimizer", gt=0)
+    lr: float = setting(
+        1.0,
+        "learning rate of the entities",
+        first=True,
+        otherwise="by model and optimizer",
+        search=Between(0.1, 4.0, "log", times=True),
+        gt=0,
+    )
     relation_lr: float | None = setting(
         None, "learning rate of the relations", otherwise="0.3 for rotations, else lr", gt=0
     )
@@ -127,6 +144,7 @@ class CommonSettings(Settings):
         "questions (likelihood, bce) or true triples a step",
         first=True,
         otherwise="1024, fewer on a small graph",
+        search=Between(128, 4096, "powers"),
         ge=1,
         le=MOST,
     )

@@ -19,6 +19,7 @@ from relwalk.graph.graph import Graph
 from relwalk.memory import FLOAT
 from relwalk.models import MODELS
 from relwalk.models.base import ProductScorer, Scorer
+from relwalk.space import Among, Between
 from relwalk.training.common import CommonSettings, ObjectiveSettings, setting
 from relwalk.training.kbgan import NegativeGenerator
 from relwalk.training.negatives import SAMPLERS, Negatives, uniform
@@ -43,8 +44,15 @@ class GeneratorSettings(NamedTuple):
 class SamplingSettings(ObjectiveSettings):
     """Which false triples a true one is held against."""
 
-    sampler: str = setting("uniform", f"how false triples are drawn: {', '.join(CHOICES)}", panel="Objective")
-    negatives: int = setting(100, "false triples per true one", panel="Objective", ge=1, le=MOST)
+    sampler: str = setting(
+        "uniform",
+        f"how false triples are drawn: {', '.join(CHOICES)}",
+        panel="Objective",
+        search=Among(("uniform", "bernoulli", "argument")),
+    )
+    negatives: int = setting(
+        100, "false triples per true one", panel="Objective", search=Between(8, 256, "powers"), ge=1, le=MOST
+    )
     avoid_known: bool = setting(
         False,
         "never draw a known true triple as a negative",
@@ -129,6 +137,7 @@ class MarginSettings(SamplingSettings):
         "how many times likelier a true triple should be, instead of a margin: 2d log eta for RelWalk",
         panel="Objective",
         otherwise="e, without a margin",
+        search=Between(1.5, 1000.0, "log"),
         gt=1,
     )
 

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from relwalk.space import Between
 from relwalk.training.all_entities import AllEntities
 from relwalk.training.bce import BinaryCrossEntropy
 from relwalk.training.common import setting
@@ -57,7 +58,9 @@ class Softmax(NegativeSampling):
 class LogisticSettings(SamplingSettings):
     """Where true is parted from false."""
 
-    margin: float = setting(0.0, "γ, in units of the score", panel="Objective", ge=0, le=LARGEST_MARGIN)
+    margin: float = setting(
+        0.0, "γ, in units of the score", panel="Objective", search=Between(0.0, 12.0), ge=0, le=LARGEST_MARGIN
+    )
 
 
 class Logistic(NegativeSampling):
@@ -82,9 +85,16 @@ class Logistic(NegativeSampling):
 class SelfAdversarialSettings(LogisticSettings):
     """Where true is parted from false, and how much the hardest negatives count."""
 
-    margin: float = setting(9.0, "γ, in units of the score", panel="Objective", ge=0, le=LARGEST_MARGIN)
+    margin: float = setting(
+        9.0, "γ, in units of the score", panel="Objective", search=Between(0.0, 24.0), ge=0, le=LARGEST_MARGIN
+    )
     temperature: float = setting(
-        1.0, "how much more a negative counts that scores high (α); 0: all the same", panel="Objective", ge=0, le=1e6
+        1.0,
+        "how much more a negative counts that scores high (α); 0: all the same",
+        panel="Objective",
+        search=Between(0.0, 2.0),
+        ge=0,
+        le=1e6,
     )
 
 

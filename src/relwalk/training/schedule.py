@@ -6,6 +6,7 @@ import math
 from typing import ClassVar
 
 from relwalk.checks import MOST
+from relwalk.space import Between
 from relwalk.training.common import CommonSettings, Named, setting
 
 
@@ -48,7 +49,9 @@ class Cosine(Schedule):
 class Plateau(Schedule):
     """factor^drops, a drop whenever validation found nothing better for a while."""
 
-    plateau_factor: float = setting(0.5, "what a plateau multiplies the rates with", gt=0, lt=1)
+    plateau_factor: float = setting(
+        0.5, "what a plateau multiplies the rates with", search=Between(0.1, 0.8), gt=0, lt=1
+    )
     plateau_patience: int = setting(1, "validations without a better figure that make a plateau", ge=1, le=MOST)
 
     def factor(self, done: float, drops: int) -> float:

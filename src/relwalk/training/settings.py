@@ -17,6 +17,7 @@ from relwalk.errors import RelWalkError, choose
 from relwalk.faults import settings_errors
 from relwalk.graph.graph import Graph
 from relwalk.models.base import Scorer
+from relwalk.space import Among
 from relwalk.training.common import CommonSettings, Named, ObjectiveSettings, setting
 from relwalk.training.likelihood import LikelihoodSettings
 from relwalk.training.negative_sampling import KBGAN, GeneratorSettings
@@ -41,7 +42,9 @@ class TrainingSettings(CommonSettings):
         LikelihoodSettings(name="likelihood"), "what a step minimises", panel="Objective", first=True
     )
     schedule: SerializeAsAny[Schedule] = setting(
-        Constant(name="constant"), "how the rates fall: not, to 0 over all epochs, or when validation stops improving"
+        Constant(name="constant"),
+        "how the rates fall: not, to 0 over all epochs, or when validation stops improving",
+        search=Among(("constant", "cosine")),
     )
 
     @model_validator(mode="before")
