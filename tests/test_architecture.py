@@ -45,6 +45,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "all_entities bce candidates common kbgan likelihood negative_sampling negatives objectives precision rates "
         "regularizers schedule settings sigmoid softmax",
     )[1:],
+    "probabilities": ("evaluation.probabilities",),
     "runs": under("runs", "checkpoint folder graph_files run tensor_file"),
     "answers": ("prediction", "exports", "vector_files", "walk2vec"),
     "training": under(
@@ -54,7 +55,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "evaluation": under(
         "evaluation",
-        "baselines calibration classification comparison estimate metrics questions ranking result scores trained",
+        "baselines calibration classification comparison confidence_fit estimate metrics probability_fit questions "
+        "ranking result score_blocks scores share_fit trained",
     ),
     "compression": under("compression", "compress curve search"),
     "theory": under(
