@@ -58,6 +58,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "baselines calibration classification comparison confidence_fit estimate metrics probability_fit questions "
         "ranking result score_blocks scores share_fit trained",
     ),
+    "discovery": under(
+        "discovery", "best doubtful duplicates evidence judged links neighbours questions sweep table"
+    ),
     "compression": under("compression", "compress curve search"),
     "theory": under(
         "theory",
@@ -86,8 +89,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "__main__",
         *under(
             "cli",
-            "app compare compress console failures graphs load models options printable queries report runs streams "
-            "theory training",
+            "app compare compress console discover failures graphs load models options printable queries report runs "
+            "streams theory training",
         ),
     ),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +12,17 @@ from relwalk.graph.answers import Side
 from relwalk.graph.lists import Ints, Longs
 
 Doubles = NDArray[np.float64]
+LEAST = float(np.finfo(np.float64).tiny)  # what is worth less is worth nothing
 
 
-class Links(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Links:
     """Links as columns, one row each."""
 
     head: Ints
     relation: Ints
     tail: Ints
-    worth: Doubles  # what they are ordered by
+    worth: Doubles  # what they are ordered by: confidence, or share where there is none
     share: Doubles  # p(t | h, R) or p(h | R, t)
     rank: Ints  # among the new answers to the question
     by_tail: NDArray[np.bool_]  # whether that question was (h, r, ?)
@@ -34,7 +36,7 @@ class Links(NamedTuple):
         return Links(head, relation, tail, worth, share, rank, by_tail)
 
     def take(self, rows: Longs | NDArray[np.bool_]) -> Links:
-        return Links(*(column[rows] for column in self))
+        return Links(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     def __len__(self) -> int:
         return len(self.head)
@@ -58,15 +60,15 @@ def together(parts: Sequence[Links]) -> Links:
     """Links below each other; of no parts, none."""
     ids = np.zeros(0, np.int32)
     none = Links(ids, ids, ids, np.zeros(0), np.zeros(0), ids, np.zeros(0, np.bool_))
-    return Links(*(np.concatenate(column) for column in zip(none, *parts, strict=True)))
+    return Links(*(np.concatenate([getattr(p, f.name) for p in (none, *parts)]) for f in fields(Links)))
 
 
 class Best:
     """Keeps the `size` most worthy links among all that are offered; a link offered twice counts once."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, bar: float = 0.0) -> None:
         self.size = size
-        self.bar = float(np.finfo(np.float64).tiny)  # what is below need not be offered; what is level may win a tie
+        self.bar = max(bar, LEAST)  # what is below need not be offered; what is level may win a tie
         self._kept: list[Links] = []
         self._rows = 0
 
@@ -75,6 +77,11 @@ class Best:
         self._rows += len(links)
         if self._rows > 2 * self.size:
             self._settle()
+
+    @property
+    def full(self) -> bool:
+        """Whether something may have been left out for want of room."""
+        return len(self.found()) == self.size
 
     def found(self) -> Links:
         """The best so far, best first."""

@@ -13,15 +13,14 @@ from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Ints, Lists, Longs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SideQuestions:
-    """Every relation asked of every entity that may be given: by relation, then by entity."""
+    """Relations asked of entities: by relation, then by entity."""
 
     side: Side  # what is asked
     relations: Longs  # (asked relations,) ascending
     offsets: Longs  # (asked relations + 1,) where the questions of each begin
     lists: Lists | None  # the entities given, of every relation of the graph; None: all entities
-    anyway: bool  # also of entities that no triple shows in that place
 
     def __len__(self) -> int:
         return int(self.offsets[-1])
@@ -36,18 +35,19 @@ class SideQuestions:
 
     def groups(self, *, by_relation: bool) -> Iterator[tuple[int, int]]:
         """From where to before where questions share their keys: all of them, or those of one relation."""
-        if by_relation:
-            yield from ((a, b) for a, b in pairwise(self.offsets.tolist()) if a < b)
-        else:
-            yield 0, len(self)
+        cuts = self.offsets.tolist() if by_relation else [0, len(self)]
+        yield from ((start, end) for start, end in pairwise(cuts) if start < end)
+
+    @staticmethod
+    def from_lists(side: Side, relations: Longs, lists: Lists | None, entities: int) -> SideQuestions:
+        """Some relations asked of the entities of their lists, or of all."""
+        lengths = np.full(len(relations), entities) if lists is None else lists.lengths[relations]
+        return SideQuestions(side, relations, np.concatenate([[0], np.cumsum(lengths)]), lists)
 
 
-def questions(graph: Graph, relations: Longs, *, every: bool) -> dict[Side, SideQuestions]:
-    """Both sides' questions about some relations: with entities seen in that place, or with `every` entity."""
-    anyway = every or graph.type_lists is not None
-    found: dict[Side, SideQuestions] = {}
-    for side in SIDES:
-        lists = None if every else graph.argument_lists["head" if side == "tail" else "tail"]
-        lengths = np.full(len(relations), len(graph.entities)) if lists is None else lists.lengths[relations]
-        found[side] = SideQuestions(side, relations, np.concatenate([[0], np.cumsum(lengths)]), lists, anyway)
-    return found
+def whole_graph(graph: Graph, relations: Longs, *, every: bool) -> dict[Side, SideQuestions]:
+    """Both sides' questions about some relations: of entities seen in that place, or of `every` entity."""
+    given: dict[Side, Lists] = (
+        {} if every else {"tail": graph.argument_lists["head"], "head": graph.argument_lists["tail"]}
+    )
+    return {side: SideQuestions.from_lists(side, relations, given.get(side), len(graph.entities)) for side in SIDES}

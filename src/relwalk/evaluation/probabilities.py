@@ -142,8 +142,26 @@ class Probabilities(Value):
             result[rows] = self._confidences(
                 side, relations[rows], betas[rows], scores[start : start + size], known.take(rows), ids[rows]
             )
+        return self._probability(result, missing)
+
+    def confidences_from(
+        self,
+        side: Side,
+        relations: NDArray[np.integer],
+        asked: NDArray[np.bool_],
+        features: Floats,
+        *,
+        missing: float | None = None,
+    ) -> Floats:
+        """`confidences` of single candidates from their `FEATURES`, for one who has the sums of their questions.
+
+        `asked` says of each whether the graph has an answer to its question.  # (candidates,)
+        """
+        return self._probability(self._log_odds(side, relations, asked, features), missing)
+
+    def _probability(self, log_odds: Floats, missing: float | None) -> Floats:
         more = 0.0 if missing is None else math.log(missing / self.facts)
-        return np.asarray(1 / (1 + np.exp(-(result + more))))
+        return np.asarray(1 / (1 + np.exp(-(log_odds + more))))
 
     def _confidences(
         self,
@@ -156,16 +174,19 @@ class Probabilities(Value):
     ) -> Floats:
         """Log-odds of a block of questions.  # (questions, columns)"""
         x = features(scores, betas, known, columns)
+        return self._log_odds(side, relations[:, None], known.lengths > 0, x)
+
+    def _log_odds(self, side: Side, relations: NDArray[np.integer], asked: NDArray[np.bool_], x: Floats) -> Floats:
+        """Of candidates by their features, -inf for one without a score; questions stand along the first axis."""
         absent = np.isneginf(x[..., 0])
-        x[absent] = 0.0
-        asked = known.lengths > 0
-        log_odds = np.empty(columns.shape)
+        x = np.where(absent[..., None], 0.0, x)
+        log_odds = np.empty(x.shape[:-1])
         own = self.side(side)
         for rows, odds, offsets in (
             (asked, own.asked, self._tables[side][1]),
             (~asked, own.unasked, self._tables[side][2]),
         ):
-            log_odds[rows] = odds.log_odds(offsets[relations[rows], None], x[rows])
+            log_odds[rows] = odds.log_odds(offsets[relations[rows]], x[rows])
         return np.where(absent, -np.inf, log_odds)
 
     @cached_property
