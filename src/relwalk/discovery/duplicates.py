@@ -112,9 +112,9 @@ def duplicates(run: Run, *, k: int = 100, block: int | None = None, progress: Pr
     with shown_progress(progress) as on_progress:
         count = Count(on_progress, len(graph.entities), "comparing entities")
         near, cosines = nearest(directions(run.model), LOOKED_AT, count.add)
-        pairs, cosine = mutual(graph, near, cosines)
-        first = np.lexsort((pairs[:, 1], pairs[:, 0], -cosine))[: max(PAIRS * size, FEWEST)]
-        pairs, cosine = pairs[first], cosine[first].astype(np.float64)
+        pairs, close = mutual(graph, near, cosines)
+        first = np.lexsort((pairs[:, 1], pairs[:, 0], -close))[: max(PAIRS * size, FEWEST)]
+        pairs, cosine = pairs[first], close[first].astype(np.float64)
         sweep = Sweep(run.model, graph, Judge(run.probabilities, None), run.keys, block)
         overlap, facts = overlaps(sweep, pairs, on_progress)
     score = overlap * cosine
@@ -144,7 +144,8 @@ def _told_apart(graph: Graph) -> Longs:
 
 def _numbered(one: NDArray[np.integer], other: NDArray[np.integer], entities: int) -> Longs:
     """A number for each two entities, whichever comes first."""
-    return np.minimum(one, other).astype(np.int64) * entities + np.maximum(one, other)
+    found: Longs = np.minimum(one, other).astype(np.int64) * entities + np.maximum(one, other)
+    return found
 
 
 @torch.inference_mode()
@@ -168,7 +169,7 @@ def overlaps(sweep: Sweep, pairs: Ints, on_progress: OnProgress) -> tuple[Double
 
 
 class Roles:
-    """What entities do: an entity's fact (a, R, x) is the role of answering (?, R, x), (x, R, a) of answering (x, R, ?)."""
+    """What entities do: a fact (a, R, x) is the role of an answer to (?, R, x), and (x, R, a) of one to (x, R, ?)."""
 
     def __init__(self, graph: Graph) -> None:
         h, r, t = graph.triples.T

@@ -36,8 +36,8 @@ class Link:
     """A link that the graph does not hold.
 
     `confidence` is the chance that it is a fact, by the mean of the log-odds that its two questions give it (None: not
-    calibrated). `asked` is the side of the one that gives more; `share` is p(t | h, R) or p(h | R, t) there, among all answers, and `rank`
-    its place among the new ones.
+    calibrated). `asked` is the side of the one that gives more; `share` is p(t | h, R) or p(h | R, t) there, among all
+    answers, and `rank` its place among the new ones.
     """
 
     head: str
@@ -109,8 +109,8 @@ class Discovery(Tabular):
         if self.missing is None:
             return ("not calibrated: the graph has no valid triples to judge by, so links come by share",)
         return (
-            f"confidence: how many of such links are facts, if {self.graph.name} lacks {self.missing:,.0f} facts of the "
-            "kind of valid's; what else is true comes on top",
+            f"confidence: how many of such links are facts, if {self.graph.name} lacks {self.missing:,.0f} facts of "
+            "the kind of valid's; what else is true comes on top",
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -138,10 +138,10 @@ def discover(
 
     Asks (h, R, ?) for every entity seen as a head of R, and (?, R, t) for every one seen as a tail (the graph's own
     lists, where it ships some), or for every entity with `all_questions`; of all relations, or of those given. Links
-    that either question proposes are judged by both, and what counts is the mean of their log-odds. An entity is linked to itself only by
-    relations that do so in the graph. With `min_confidence` only links of at least that confidence come. `missing` is
-    how many facts the graph is thought to lack, if not as many as valid holds. `block` is how many scores to hold at a
-    time. `progress`: see `relwalk.progress`.
+    that either question proposes are judged by both, and what counts is the mean of their log-odds. An entity is linked
+    to itself only by relations that do so in the graph. With `min_confidence` only links of at least that confidence
+    come. `missing` is how many facts the graph is thought to lack, if not as many as valid holds. `block` is how many
+    scores to hold at a time. `progress`: see `relwalk.progress`.
     """
     graph, judge = check_run(run).graph, _judge(run, min_confidence, missing)
     size, least = check_whole("k", k, 1, MOST), min_confidence or 0.0
