@@ -45,6 +45,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "all_entities bce candidates common kbgan likelihood negative_sampling negatives objectives precision rates "
         "regularizers schedule settings sigmoid softmax",
     )[1:],
+    "probabilities": ("evaluation.probabilities",),
     "runs": under("runs", "checkpoint folder graph_files run tensor_file"),
     "answers": ("prediction", "exports", "vector_files", "walk2vec"),
     "training": under(
@@ -54,8 +55,11 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "evaluation": under(
         "evaluation",
-        "baselines calibration classification comparison estimate metrics questions ranking records result scores "
-        "trained tuning",
+        "baselines calibration classification comparison confidence_fit estimate metrics probability_fit questions "
+        "ranking records result score_blocks scores share_fit trained tuning",
+    ),
+    "discovery": under(
+        "discovery", "best doubtful duplicates evidence judged links neighbours questions sweep table"
     ),
     "compression": under("compression", "compress curve search"),
     "theory": under(
@@ -88,8 +92,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "__main__",
         *under(
             "cli",
-            "app compare compress console failures graphs load models options printable queries report runs streams "
-            "theory training tune",
+            "app compare compress console discover failures graphs load models options printable queries report runs "
+            "streams theory training tune",
         ),
     ),
 }

@@ -18,6 +18,9 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from relwalk.comparing import compare
     from relwalk.compression.compress import Compressed, compress
+    from relwalk.discovery.doubtful import DoubtfulTriples, doubtful
+    from relwalk.discovery.duplicates import Duplicates, duplicates
+    from relwalk.discovery.links import Discovery, discover
     from relwalk.errors import RelWalkError
     from relwalk.evaluation.classification import ClassificationResult, classify
     from relwalk.evaluation.comparison import Comparison
@@ -49,6 +52,9 @@ _HOMES = {
     "ClassificationResult": "relwalk.evaluation.classification",
     "Comparison": "relwalk.evaluation.comparison",
     "Compressed": "relwalk.compression.compress",
+    "Discovery": "relwalk.discovery.links",
+    "DoubtfulTriples": "relwalk.discovery.doubtful",
+    "Duplicates": "relwalk.discovery.duplicates",
     "Graph": "relwalk.graph.graph",
     "RankingResult": "relwalk.evaluation.result",
     "RelWalk": "relwalk.models",
@@ -63,6 +69,9 @@ _HOMES = {
     "compare": "relwalk.comparing",
     "compress": "relwalk.compression.compress",
     "describe": "relwalk.graph.statistics",
+    "discover": "relwalk.discovery.links",
+    "doubtful": "relwalk.discovery.doubtful",
+    "duplicates": "relwalk.discovery.duplicates",
     "export": "relwalk.exports",
     "generate": "relwalk.theory.generate",
     "load_run": "relwalk.runs.run",
@@ -86,6 +95,9 @@ __all__ = [
     "ClassificationResult",
     "Comparison",
     "Compressed",
+    "Discovery",
+    "DoubtfulTriples",
+    "Duplicates",
     "Graph",
     "RankingResult",
     "RelWalk",
@@ -100,6 +112,9 @@ __all__ = [
     "compare",
     "compress",
     "describe",
+    "discover",
+    "doubtful",
+    "duplicates",
     "export",
     "generate",
     "load_run",

@@ -17,6 +17,7 @@ from relwalk.checks import DIM, check_seconds, check_whole
 from relwalk.config import Config, Source, read_config
 from relwalk.devices import find_device
 from relwalk.errors import Interrupted, RelWalkError, RunError, TrainingDiverged
+from relwalk.evaluation.probability_fit import fit_probabilities
 from relwalk.evaluation.ranking import rank
 from relwalk.files import write_atomically
 from relwalk.graph.graph import Graph
@@ -420,10 +421,12 @@ class _Training:
         if self.record.training.budget is not None:  # else it would be all that differs between two equal runs
             metrics["seconds"] = progress.seconds
         self.model.eval()
+        fitted = fit_probabilities(self.model, self.graph, seed=self.record.training.seed)
+        record = self.record.model_copy(update={"probabilities": fitted})
         if self.folder is not None:
-            record = finish_run(self.folder, self.record, self.model, metrics)
+            record = finish_run(self.folder, record, self.model, metrics)
         else:
-            record = self.record.model_copy(update={"status": "finished", "metrics": metrics})
+            record = record.model_copy(update={"status": "finished", "metrics": metrics})
         return Run(self.path, record, self.graph, self.model)
 
     def _diverged(self, error: TrainingDiverged) -> TrainingDiverged:

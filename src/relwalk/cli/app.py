@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from relwalk import __version__
-from relwalk.cli import compare, compress, console, graphs, models, report, theory
+from relwalk.cli import compare, compress, console, discover, graphs, models, report, theory
 from relwalk.cli.failures import memory_words, os_words
 from relwalk.cli.printable import one_line
 from relwalk.cli.streams import ReaderLeft, prepare_streams
@@ -61,6 +61,7 @@ app.command("resume")(models.resume)
 app.command("evaluate")(models.evaluate)
 app.command("classify")(models.classify)
 app.command("predict")(models.predict)
+app.command("discover")(discover.discover)
 app.command("export")(models.export)
 app.command("compress")(compress.compress)
 app.command("analyse")(theory.analyse)

@@ -70,3 +70,12 @@ def say_trained(run: Run, as_json: bool) -> None:
         return
     best = f", valid MRR {metrics['valid_mrr']:.4f} at epoch {metrics['best_epoch']}" if metrics["valid_mrr"] else ""
     typer.echo(f"saved {run.path}: {metrics['epochs']} epochs{best}")
+    place = shlex.quote(str(run.path))
+    say_next(
+        f"relwalk discover {place}", f"relwalk predict {place} --head ... --relation ...", f"relwalk report {place}"
+    )
+
+
+def say_next(*commands: str) -> None:
+    """What a newcomer may want to do now."""
+    console.note("next: " + "; ".join(commands))

@@ -35,6 +35,7 @@ from relwalk.checks import MOST
 from relwalk.devices import find_device
 from relwalk.display import Shown, caption, html_table
 from relwalk.errors import RelWalkError, RunError
+from relwalk.evaluation.probabilities import Probabilities
 from relwalk.files import sha256, write_atomically
 from relwalk.graph.graph import Graph
 from relwalk.models import MODELS, Model, Scorer, build_model, model_class
@@ -47,7 +48,8 @@ from relwalk.runs.tensor_file import Spec, check_specs, read_header, read_tensor
 from relwalk.training.settings import TrainingSettings, fitting
 
 # 2: a run may have diverged, and may have changed its rates; entities are tables. 3: nested settings. 4: compression
-RUN_FORMAT = 4
+# 5: probabilities
+RUN_FORMAT = 5
 FIRST_NAMES = {"entity": "entity.weight", "base.entity": "base.entity.weight"}  # of weights in format 1
 CHEAP = 1 << 26  # numbers, a quarter of a gigabyte: a model of so many is built without a second thought
 LARGEST_RECORD = 1 << 26  # bytes; a record has a few thousand
@@ -104,6 +106,7 @@ class RunRecord(_Record):
     training: TrainingSettings
     changes: tuple[Change, ...] = ()  # of settings, by `resume`
     metrics: dict[str, float | int | None] = Field(default_factory=dict)
+    probabilities: Probabilities | None = None  # what valid taught about the scores
     files: dict[str, str] = Field(default_factory=dict)  # sha256 of each
 
     def owner(self) -> dict[str, Any]:
@@ -154,6 +157,11 @@ class Run(Shown):
     @property
     def state(self) -> RunState:
         return _state(self.record, self.epoch)
+
+    @property
+    def probabilities(self) -> Probabilities | None:
+        """What its scores mean, as fitted on valid when its training ended; None: it is not calibrated."""
+        return self.record.probabilities
 
     @cached_property
     def keys(self) -> KeyCache:
@@ -431,4 +439,10 @@ def read_run_graph(path: Path, record: RunRecord) -> Graph:
     graph = read_graph_files(path, record.graph.name, record.graph.notes)
     if graph.fingerprint != record.graph.fingerprint:
         raise RunError(f"{path} holds another graph than its record names. Restore it, or train again.")
+    fitted = record.probabilities
+    if fitted is not None and fitted.relations != len(graph.relations):
+        raise RunError(
+            f"{path / RECORD}: probabilities of {fitted.relations:,} relations; the graph has "
+            f"{len(graph.relations):,}. Restore it, or train again."
+        )
     return graph

@@ -1,0 +1,143 @@
+"""A block of questions with the sums that turn the score of any candidate into its share and its confidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from relwalk.discovery.best import Doubles, Links
+from relwalk.errors import RelWalkError
+from relwalk.evaluation.probabilities import Probabilities
+from relwalk.graph.answers import Side
+from relwalk.graph.graph import Graph
+from relwalk.graph.lists import Ints, Lists, Longs
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What a logit, β · scale · s, is worth: the confidence of a run that is calibrated, else the share."""
+
+    probabilities: Probabilities | None
+    missing: float | None  # facts that the graph is thought to lack; None: as many as valid has
+
+    def inverse_temperatures(self, side: Side, relation: Ints) -> Doubles:
+        if self.probabilities is None:
+            return np.ones(len(relation))
+        return self.probabilities.inverse_temperatures(side, relation)
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedBlock:
+    """Questions of one side. `table` holds the logits of all entities, -inf for what is no new answer."""
+
+    judge: Judge
+    side: Side
+    given: Ints
+    relation: Ints
+    table: Tensor  # (entities, questions)
+    best: Doubles  # (questions,) the greatest logit of a new answer, -inf for none
+    log_new: Doubles  # log Σ exp over the new answers
+    log_all: Doubles  # over all entities
+    mean: Doubles  # of the logits of all entities
+    spread: Doubles  # their standard deviation
+    known: Lists  # the known answers of each question
+    known_logits: Doubles  # of all of them, one list after the other
+
+    @cached_property
+    def known_mean(self) -> Doubles:
+        """The mean logit of the known answers to each question; 0 without any."""
+        sums = np.bincount(self.known.row_of_each_value(), self.known_logits, minlength=len(self.known))
+        return sums / np.maximum(self.known.lengths, 1)
+
+    def worth(self, rows: Longs, logits: Doubles) -> Doubles:
+        """Of new answers to the questions in these rows, by their logits."""
+        probabilities = self.judge.probabilities
+        if probabilities is None:
+            return self.share(rows, logits)
+        known = self.known.lengths[rows]
+        asked = known > 0
+        features = np.stack(
+            [
+                np.minimum(logits - self.log_new[rows], 0.0),
+                logits - self.mean[rows],
+                np.where(asked, np.maximum(logits, -1e9) - self.known_mean[rows], 0.0),
+                np.log1p(known),
+                self.spread[rows],
+            ],
+            -1,
+        )
+        return probabilities.confidences_from(
+            self.side, self.relation[rows], asked, features, missing=self.judge.missing
+        )
+
+    def share(self, rows: Longs, logits: Doubles) -> Doubles:
+        found: Doubles = np.exp(logits - self.log_all[rows])
+        return found
+
+    def links(self, rows: Longs, answers: Ints, logits: Doubles, worth: Doubles, ranks: Ints) -> Links:
+        share = self.share(rows, logits)
+        return Links.from_answers(self.side, self.given[rows], self.relation[rows], answers, worth, share, ranks)
+
+    def unstrike(self) -> None:
+        """Put the logits of known answers back into the table."""
+        rows = as_tensor(self.known.row_of_each_value(), self.table)
+        self.table[as_tensor(self.known.values, self.table), rows] = torch.from_numpy(self.known_logits).to(self.table)
+
+    def logits(self, rows: Longs, answers: NDArray[np.integer]) -> Doubles:
+        return as_array(self.table[as_tensor(answers, self.table), as_tensor(rows, self.table)])
+
+
+def judged_block(
+    judge: Judge, graph: Graph, scale: float, side: Side, given: Ints, relation: Ints, table: Tensor, work: Tensor
+) -> JudgedBlock:
+    """From the scores of all entities, which are written over; `work` is room for as many numbers again."""
+    known = graph.known[side].lookup(given, relation)
+    table.mul_(torch.from_numpy(scale * judge.inverse_temperatures(side, relation)).to(table))
+    top = table.amax(0)
+    if not bool(top.isfinite().all()):
+        raise RelWalkError("the model gives scores that are not numbers: it cannot discover. Train it again.")
+    torch.sub(table, top, out=work)  # at most 0
+    own = np.flatnonzero(~graph.has_loops[relation])  # these are not answers to questions about themselves
+    own_at = as_tensor(given[own], table), as_tensor(own, table)
+    work[own_at] = 0.0
+    entities = len(table) - np.bincount(own, minlength=len(given))
+    mean = as_array(work.sum(0)) / np.maximum(entities, 1)
+    squares = as_array(torch.linalg.vector_norm(work, dim=0)) ** 2 / np.maximum(entities, 1)
+    known_at = as_tensor(known.values, table), as_tensor(known.row_of_each_value(), table)
+    heights = as_array(work[known_at])
+    work[own_at] = work[known_at] = table[own_at] = table[known_at] = -torch.inf
+    best = table.amax(0)
+    shift = torch.where(best.isneginf(), 0.0, best - top)  # sums are of differences to the best new answer
+    total = as_array(work.sub_(shift).exp_().sum(0))
+    highest = as_array(top)
+    with np.errstate(divide="ignore"):
+        log_new = highest + as_array(shift) + np.log(total)
+    log_all, row = log_new.copy(), known.row_of_each_value()
+    np.logaddexp.at(log_all, row, highest[row] + heights)
+    return JudgedBlock(
+        judge,
+        side,
+        given,
+        relation,
+        table,
+        as_array(best),
+        log_new,
+        log_all,
+        highest + mean,
+        np.sqrt(np.maximum(squares - mean**2, 0.0)),
+        known,
+        highest[row] + heights,
+    )
+
+
+def as_array(values: Tensor) -> Doubles:
+    return values.double().cpu().numpy()
+
+
+def as_tensor(array: NDArray[np.integer], like: Tensor) -> Tensor:
+    return torch.from_numpy(array.astype(np.int64)).to(like.device)

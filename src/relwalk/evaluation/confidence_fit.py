@@ -1,0 +1,208 @@
+"""Confidences: how often a new link like this one is a held-out fact.
+
+Each valid triple is hidden in turn: its question is asked as if the graph did not know this answer, and one of the
+candidates is the fact. Beside these stand questions as the graph leaves them, drawn from all that it has some answer
+to, and from all others: their candidates count as false. Each sample is weighted for all it stands for, so that the
+rates are those of all questions, of which few have a missing answer, and not those of questions that are known to
+have one. Candidates are the first new answers; of those after the first `SURE` only a part is kept, with more weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression, minimize
+
+from relwalk.evaluation.probabilities import FEATURES, RISING, Floats, Odds, Temperatures, features
+from relwalk.evaluation.score_blocks import leave_out, sample, score_blocks
+from relwalk.graph.answers import Side
+from relwalk.graph.graph import Graph
+from relwalk.graph.lists import Lists, Longs
+from relwalk.models.base import Scorer
+
+Bools = NDArray[np.bool_]
+CANDIDATES, SURE, EVERY = 64, 8, 8  # new answers looked at; those kept in any case; of the others one in so many
+RIDGE = 1.0  # pulls the offset of a relation to 0 like one fact at even odds
+FOLDS = 3
+SCARCE = 10  # facts that a regression needs
+PIECES, FEWEST = 20, 20  # of the map: at most so many pieces, each of so many facts
+TAIL = 30.0  # log-odds over which the map falls on below its last piece
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Candidates of many questions; a row is one."""
+
+    features: Floats  # (rows, features)
+    fact: Bools  # (rows,) the hidden one
+    weight: Floats  # (rows,) how many it stands for
+    relation: Longs  # (rows,)
+    question: Longs  # (rows,)
+
+    def select(self, rows: Bools) -> Candidates:
+        return Candidates(
+            self.features[rows], self.fact[rows], self.weight[rows], self.relation[rows], self.question[rows]
+        )
+
+    @staticmethod
+    def join(parts: list[Candidates]) -> Candidates:
+        columns = zip(*((p.features, p.fact, p.weight, p.relation, p.question) for p in parts), strict=True)
+        return Candidates(*(np.concatenate(column) for column in columns))
+
+
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """Questions of one side: what is given, which answer is hidden (-1: none), and how many each stands for."""
+
+    given: Longs
+    relation: Longs
+    hidden: Longs
+    weight: float
+
+
+def draw_questions(
+    graph: Graph, side: Side, triples: NDArray[np.integer], most: int, rng: np.random.Generator
+) -> list[Questions]:
+    """Questions with one of the triples hidden, questions that have an answer, and questions that have none."""
+    given, asked = (0, 2) if side == "tail" else (2, 0)
+    relations, every = len(graph.relations), len(graph.entities) * len(graph.relations)
+    keys = graph.known[side].keys
+    some = triples[sample(len(triples), most, rng)].astype(np.int64)
+    found = [Questions(some[:, given], some[:, 1], some[:, asked], len(triples) / max(1, len(some)))]
+    strange = _missing_keys(keys, every, most, rng)
+    for own, count in ((keys[sample(len(keys), most, rng)], len(keys)), (strange, every - len(keys))):
+        nothing = np.full(len(own), -1)
+        found.append(Questions(own // relations, own % relations, nothing, count / max(1, len(own))))
+    return found
+
+
+def _missing_keys(keys: Longs, every: int, most: int, rng: np.random.Generator) -> Longs:
+    """Numbers below `every` that are not among the keys, drawn at random."""
+    if every <= 1 << 20:
+        rest = np.setdiff1d(np.arange(every), keys)
+        return rest[sample(len(rest), most, rng)]
+    drawn = np.unique(rng.integers(0, every, 4 * most))
+    drawn = drawn[~np.isin(drawn, keys)]
+    return drawn[sample(len(drawn), most, rng)]
+
+
+def candidates(
+    model: Scorer,
+    graph: Graph,
+    side: Side,
+    asked: list[Questions],
+    temperatures: Temperatures,
+    rng: np.random.Generator,
+) -> tuple[Candidates, Candidates]:
+    """The candidates of questions that the graph knows an answer to, and of those that it does not."""
+    parts: list[Candidates] = []
+    known_some: list[Bools] = []
+    first = 0
+    for questions in asked:
+        betas = np.array([temperatures.by_relation.get(r, temperatures.overall) for r in range(len(graph.relations))])
+        for rows, scores in score_blocks(model, graph, side, questions.given, questions.relation):
+            relation, hidden = questions.relation[rows], questions.hidden[rows]
+            known = _without(graph.known[side].lookup(questions.given[rows], relation), hidden)
+            new = scores.clone()
+            leave_out(new, known.row_of_each_value(), known.values)
+            best = new.topk(min(CANDIDATES, new.shape[1]))
+            columns = best.indices.numpy()
+            fact = columns == hidden[:, None]
+            kept = np.broadcast_to(np.arange(columns.shape[1]) < SURE, columns.shape)
+            lucky = rng.random(columns.shape) * EVERY < 1
+            there = best.values.numpy() > -np.inf
+            chosen = (kept | fact | lucky) & there
+            weight = np.where(kept | fact, 1.0, EVERY) * questions.weight
+            of = np.broadcast_to(np.arange(len(rows))[:, None], columns.shape)
+            x = features(scores, betas[relation], known, columns)
+            question = first + rows[of[chosen]]
+            parts.append(Candidates(x[chosen], fact[chosen], weight[chosen], relation[of[chosen]], question))
+            known_some.append((known.lengths > 0)[of[chosen]])
+        first += len(questions.given)
+    everything, has = Candidates.join(parts), np.concatenate(known_some)
+    return everything.select(has), everything.select(~has)
+
+
+def _without(lists: Lists, hidden: Longs) -> Lists:
+    """The lists without one value each."""
+    row = lists.row_of_each_value()
+    stays = lists.values != hidden[row]
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(row[stays], minlength=len(lists)))])
+    return Lists(offsets.astype(np.int64), lists.values[stays])
+
+
+def fit_odds(found: Candidates, rng: np.random.Generator) -> Odds:
+    """A logistic regression with an offset for each relation, then a map fitted to what it says of unseen folds."""
+    facts = int(found.fact.sum())
+    if facts < SCARCE:  # all candidates have the odds that any has
+        true, false = found.weight[found.fact].sum(), found.weight[~found.fact].sum()
+        odds = float(np.log((true + 0.5) / (false + 1.0)))
+        return Odds(intercept=0.0, slopes=(1.0, *[0.0] * (len(FEATURES) - 1)), knots=(0.0,), values=(min(odds, 0.0),))
+    plain = _regression(found)
+    fold = rng.integers(0, FOLDS, int(found.question.max()) + 1)[found.question]
+    unseen = np.empty(len(fold))
+    for held in range(FOLDS):
+        rest, own = found.select(fold != held), found.select(fold == held)
+        fitted = _regression(rest) if int(rest.fact.sum()) >= SCARCE else plain
+        unseen[fold == held] = fitted.linear(_offsets(fitted, own.relation), own.features)
+    knots, values = _rising_map(unseen, found)
+    return plain.model_copy(update={"knots": knots, "values": values})
+
+
+def _offsets(odds: Odds, relation: Longs) -> Floats:
+    table = np.zeros(int(relation.max(initial=0)) + 1)
+    for r, offset in odds.by_relation.items():
+        if r < len(table):
+            table[r] = offset
+    return table[relation]
+
+
+def _regression(found: Candidates) -> Odds:
+    """Weighted maximum likelihood; slopes of what rises with the score are not negative, offsets are drawn to 0."""
+    weight = found.weight * (found.fact.sum() / found.weight[found.fact].sum())  # a fact counts as one
+    mean, scale = found.features.mean(0), found.features.std(0) + 1e-9
+    x = (found.features - mean) / scale
+    kinds, place = np.unique(found.relation, return_inverse=True)
+    true, count = found.fact.astype(np.float64), x.shape[1]
+
+    def loss(p: Floats) -> tuple[float, Floats]:
+        slopes, offsets = p[1 : count + 1], p[count + 1 :]
+        log_odds = p[0] + x @ slopes + offsets[place]
+        value = weight @ (np.logaddexp(0.0, log_odds) - true * log_odds)
+        error = weight * (1 / (1 + np.exp(-log_odds)) - true)
+        own = np.bincount(place, error, minlength=len(kinds)) + RIDGE * offsets
+        slope = np.concatenate([[error.sum()], error @ x + 0.01 * slopes, own])
+        return float(value + 0.005 * slopes @ slopes + RIDGE / 2 * offsets @ offsets), slope
+
+    start = np.zeros(1 + count + len(kinds))
+    start[0] = np.log(true @ weight / max(weight @ (1 - true), 1e-9))
+    bounds = [(None, None), *[(0.0, None)] * RISING, *[(None, None)] * (len(start) - 1 - RISING)]
+    p = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 300}).x
+    slopes = p[1 : count + 1] / scale
+    return Odds(
+        intercept=float(p[0] - slopes @ mean),
+        slopes=tuple(slopes.tolist()),
+        by_relation=dict(zip(kinds.tolist(), p[count + 1 :].tolist(), strict=True)),
+        knots=(0.0,),
+        values=(0.0,),
+    )
+
+
+def _rising_map(linear: Floats, found: Candidates) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """From what a regression says to log-odds as they were: pieces with as many facts each, made to rise."""
+    order = np.argsort(linear)
+    linear, weight, fact = linear[order], found.weight[order], found.fact[order]
+    facts = int(fact.sum())
+    pieces = max(1, min(PIECES, facts // FEWEST))
+    piece = np.minimum((np.cumsum(fact) - fact) * pieces // facts, pieces - 1)
+    true, false = (np.bincount(piece, weight * x, minlength=pieces) for x in (fact, ~fact))
+    false[-1] += 0.5 * (np.median(weight[~fact]) if (~fact).any() else 1.0)  # half a false one that was not drawn
+    middle = np.bincount(piece, linear * weight * fact, minlength=pieces) / true
+    rate = isotonic_regression(true / (true + false), weights=true + false).x
+    knots = np.concatenate([[middle[0] - TAIL], middle])
+    log_odds = np.log(rate / (1 - rate))
+    values = np.concatenate([[log_odds[0] - TAIL], log_odds])
+    rises = np.concatenate([[True], np.diff(knots) > 0])
+    return tuple(knots[rises].tolist()), tuple(values[rises].tolist())
