@@ -137,7 +137,7 @@ def plan(
 
     Of the model a very small one is built, for what only a model can tell.
     """
-    record, kind = _plan(graph, graph.name, recipe, model, dim, Config(), keywords, torch.device("cpu"))
+    record, kind, _ = _plan(graph, graph.name, recipe, model, dim, Config(), keywords, torch.device("cpu"))
     small = build_model(kind, 2, 1, record.model.dim, seed=0, options=record.model.options)
     check_dropout(small, record.training)
     check_regularizers(small, record.training)
