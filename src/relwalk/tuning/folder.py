@@ -118,8 +118,8 @@ class StudyFolder:
 
     def clear(self) -> None:
         """Remove all that a search leaves, and nothing else."""
-        for name in (STUDY, TUNE, PAGE, BEST):
-            (self.path / name).unlink(missing_ok=True)
+        for file in (*(self.path / name for name in (STUDY, TUNE, PAGE, BEST)), *self.path.glob(".request-*.json")):
+            file.unlink(missing_ok=True)
         for name in (TRIALS, SESSIONS, GRAPH, f"{GRAPH}.new"):
             shutil.rmtree(self.path / name, ignore_errors=True)
 
