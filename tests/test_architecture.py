@@ -45,9 +45,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "all_entities bce candidates common kbgan likelihood negative_sampling negatives objectives precision rates "
         "regularizers schedule settings sigmoid softmax",
     )[1:],
-    "probabilities": ("evaluation.probabilities",),
+    "probabilities": ("evaluation.candidate_features", "evaluation.probabilities"),
     "runs": under("runs", "checkpoint folder graph_files run tensor_file"),
-    "answers": ("prediction", "exports", "vector_files", "walk2vec"),
+    "answers": ("answers", "prediction", "exports", "vector_files", "walk2vec"),
     "training": under(
         "training",
         "averaging checkpoint display footprint memory optim optimizers orthogonal_adagrad prepare start "

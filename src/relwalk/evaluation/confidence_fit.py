@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression, minimize
 
-from relwalk.evaluation.probabilities import FEATURES, RISING, Floats, Odds, Temperatures, features
+from relwalk.evaluation.candidate_features import FEATURES, RISING, features
+from relwalk.evaluation.probabilities import Floats, Odds, Temperatures
 from relwalk.evaluation.score_blocks import leave_out, sample, score_blocks
 from relwalk.graph.answers import Side
 from relwalk.graph.graph import Graph
@@ -27,7 +28,7 @@ CANDIDATES, SURE, EVERY = 64, 8, 8  # new answers looked at; those kept in any c
 RIDGE = 1.0  # pulls the offset of a relation to 0 like one fact at even odds
 FOLDS = 3
 SCARCE = 10  # facts that a regression needs
-PIECES, FEWEST = 20, 20  # of the map: at most so many pieces, each of so many facts
+PIECES, FEWEST = 30, 20  # of the map: at most so many pieces, each of so many facts
 TAIL = 30.0  # log-odds over which the map falls on below its last piece
 
 

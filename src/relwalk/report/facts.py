@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from relwalk.answers import Answer
 from relwalk.compression.curve import Curve, curve
 from relwalk.errors import GraphError, RelWalkError, RunError, UnknownName
 from relwalk.evaluation.baselines import popularity, random_order
@@ -22,7 +23,7 @@ from relwalk.evaluation.result import RankingResult
 from relwalk.graph.graph import Graph
 from relwalk.models.base import ProductScorer, Scorer
 from relwalk.models.relwalk import RelWalk
-from relwalk.prediction import Answer, predict
+from relwalk.prediction import predict
 from relwalk.progress import each_once
 from relwalk.runs.checkpoint import Epoch
 from relwalk.runs.folder import HISTORY
