@@ -55,8 +55,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "evaluation": under(
         "evaluation",
-        "baselines calibration classification comparison confidence_fit estimate metrics probability_fit questions "
-        "ranking result score_blocks scores share_fit trained",
+        "baselines calibration classification comparison confidence_fit estimate judged labelled metrics "
+        "probability_check probability_fit questions "
+        "ranking result score_blocks scores share_fit trained truth",
     ),
     "compression": under("compression", "compress curve search"),
     "theory": under(

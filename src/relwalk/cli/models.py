@@ -75,16 +75,30 @@ def evaluate(
 
 def classify(
     run: options.RunFolder,
+    triples: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Triples to judge, in place of test: head, relation, tail; - is stdin."),
+    ] = None,
+    base_rate: Annotated[
+        float | None,
+        typer.Option(help="How many of all triples asked about are true; else as many as in valid with its negatives."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the negatives, where the graph ships none.")] = 0,
     device: options.Device = "cpu",
     anyway: options.Anyway = False,
     as_json: options.Json = False,
 ) -> None:
-    """Tell true from false triples by one threshold per relation, chosen on valid and judged on test."""
+    """Tell true from false triples, and how probably, by thresholds and probabilities from valid, judged on test."""
     from relwalk.evaluation.classification import classify as classify_triples
 
     loaded = runs.open_run(run, device=device, anyway=anyway)
-    runs.say(loaded, classify_triples(loaded, seed=seed, progress=True), as_json)
+    if triples is not None:
+        from relwalk.cli.queries import read_triples
+        from relwalk.evaluation.judged import judge_triples
+
+        asked = read_triples(triples, loaded.graph)
+        return runs.say(loaded, judge_triples(loaded, asked, base_rate=base_rate, seed=seed), as_json)
+    runs.say(loaded, classify_triples(loaded, base_rate=base_rate, seed=seed, progress=True), as_json)
 
 
 def predict(

@@ -68,6 +68,23 @@ def read_queries(source: str, graph: Graph) -> list[Query]:
     return found
 
 
+def read_triples(source: str, graph: Graph) -> list[tuple[str, str, str]]:
+    """The triples of a TSV or CSV file, or of standard input, every name looked up. # begins a remark."""
+    path = Path("standard input" if source == "-" else source)
+    by_commas = uncompressed(path).suffix.lower() == ".csv"
+    found = []
+    with translated(path), nullcontext(sys.stdin.buffer) if source == "-" else open_bytes(path) as file:
+        for number, line in _lines(file):
+            head, relation, tail = _fields(path, number, line, by_commas)
+            _look_up(path, number, (head, relation, tail), graph)
+            found.append((head, relation, tail))
+    if not found:
+        raise GraphError(
+            f"{path}: found no triples; expected head, relation and tail in each line. Write at least one."
+        )
+    return found
+
+
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     for number, line in enumerate(file, start=1):
         line = (line.removeprefix(BOM) if number == 1 else line).rstrip(b"\r\n")
@@ -101,6 +118,13 @@ def _query(path: Path, number: int, fields: list[str], graph: Graph) -> Query:
         found = f"{asked or 'nothing'} asked: {shorten(' '.join(fields))}"
         cure = "Write ? for what is asked, and only there; # in front makes a line a remark."
         raise BadLine(path, number, found=found, expected=SHAPE, cure=cure)
+    _look_up(path, number, (head, relation, tail), graph)
+    return head, relation, tail
+
+
+def _look_up(path: Path, number: int, given: Query, graph: Graph) -> None:
+    """Each name that is given must be one of the graph."""
+    head, relation, tail = given
     for vocabulary, name in ((graph.entities, head), (graph.relations, relation), (graph.entities, tail)):
         try:
             if name is not None:
@@ -110,7 +134,6 @@ def _query(path: Path, number: int, fields: list[str], graph: Graph) -> Query:
             cure = f"Did you mean {names}?" if names else "The run's entities.tsv and relations.tsv list all names."
             found, expected = f"the {error.kind} {error.name!r}", f"the name of one {error.kind} of {graph.name!r}"
             raise BadLine(path, number, found=found, expected=expected, cure=cure) from error
-    return head, relation, tail
 
 
 def _print(answered: Numbered) -> None:

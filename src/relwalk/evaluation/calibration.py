@@ -261,10 +261,13 @@ def isotonic(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return knots, isotonic_regression(means, weights=counts.astype(np.float64)).x
 
 
-def expected_calibration_error(confidence: Floats, correct: Floats, bins: int = BINS) -> float:
-    """Σ over bins of share · |accuracy - mean confidence| = Σ |Σ (correct - confidence)| / n."""
-    gaps = np.bincount(_bin(confidence, bins), correct - confidence, minlength=bins)
-    return float(np.abs(gaps).sum() / len(confidence))
+def expected_calibration_error(
+    confidence: Floats, correct: Floats, bins: int = BINS, weights: Floats | None = None
+) -> float:
+    """Σ over bins of share · |accuracy - mean confidence| = Σ |Σ (correct - confidence)| / n; weighted, if said."""
+    weights = np.ones(len(confidence)) if weights is None else weights
+    gaps = np.bincount(_bin(confidence, bins), weights * (correct - confidence), minlength=bins)
+    return float(np.abs(gaps).sum() / weights.sum())
 
 
 def _bin(confidence: Floats, bins: int) -> Any:

@@ -209,6 +209,11 @@ class Probabilities(Value):
         more = 0.0 if missing is None else math.log(missing / self.facts)
         return np.asarray(1 / (1 + np.exp(-np.maximum(log_odds + more, -700.0))))
 
+    def confidence_of(self, side: Side, relations: Integers, asked: bool, x: Floats) -> Floats:
+        """Of candidates by their features; `asked`: of questions with a known answer.  # (candidates,)"""
+        log_odds = self._log_odds(side, relations, np.full(len(x), asked), x[:, None, :].copy())[:, 0]
+        return np.asarray(1 / (1 + np.exp(-np.maximum(log_odds, -700.0))))
+
     def _log_odds(self, side: Side, relations: Integers, asked: NDArray[np.bool_], x: Floats) -> Floats:
         absent = np.isneginf(x[..., 0])
         x[absent] = 0.0

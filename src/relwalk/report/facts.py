@@ -137,7 +137,7 @@ def gather(
     classification = _classification(run, seed)
     if analysis is None:
         theory = each_once(lambda part: tell(f"theory: {part}"))
-        analysis = analyse(model, graph, directions=directions, seed=seed, progress=theory)
+        analysis = analyse(run, directions=directions, seed=seed, progress=theory)
     shown = tuple(relations) or _telling_relations(graph, analysis)
     tell("accuracy over the number of components")
     over_components = _curve(run)
