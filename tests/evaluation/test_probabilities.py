@@ -114,9 +114,7 @@ class Table(Scorer):
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         return self.scores[heads, relations, tails]
 
-    def score_candidates(
-        self, side: str, given: Tensor, relations: Tensor, candidates: Tensor | None = None
-    ) -> Tensor:
+    def score_candidates(self, side: str, given: Tensor, relations: Tensor, candidates: Tensor | None = None) -> Tensor:
         rows = self.scores[given, relations] if side == "tail" else self.scores[:, relations, given].permute(1, 0)
         assert candidates is None
         return rows
@@ -129,7 +127,7 @@ def neighbours() -> tuple[Table, Graph]:
     steps = np.array([-4, -3, -2, -1, 1, 2, 3, 4])
     rows = np.stack([np.repeat(np.arange(n), 8), np.zeros(8 * n, int), (np.arange(n)[:, None] + steps).ravel() % n], 1)
     missing = (rows[:, 0] % 4 == 0) & (rng.random(len(rows)) < 0.8)
-    scores = rng.normal(size=(n, 1, n)) * 0.5
+    scores = rng.normal(size=(n, 1, n)) * 0.25
     scores[rows[:, 0], 0, rows[:, 2]] += 6.0
     names = Vocabulary("entity", tuple(f"e{i}" for i in range(n))), Vocabulary("relation", ("next",))
     graph = Graph("ring", *names, rows[~missing].astype(np.int32), rows[missing].astype(np.int32))
@@ -231,7 +229,7 @@ def test_shares_of_a_question_sum_to_one(run: Run) -> None:
         assert sum(a.share or 0.0 for a in found) == pytest.approx(1, abs=1e-4)
         assert [a.share for a in found] == sorted((a.share for a in found), reverse=True)
         sure = [a.confidence for a in found if not a.known]
-        assert sure == sorted(sure, reverse=True) and 0 <= min(sure) and max(sure) <= 1
+        assert sure == sorted(sure, reverse=True) and min(sure) >= 0 and max(sure) <= 1
         assert all(a.confidence is None for a in found if a.known)
     relations = predict(run, head="France", tail="Spain")
     assert sum(a.share or 0.0 for a in relations) == pytest.approx(1)
@@ -250,7 +248,8 @@ def test_predict_makes_lists_of_a_coverage(run: Run, fitted: Probabilities) -> N
     assert 1 <= len(short) < len(long)
     assert [a.name for a in short] == [a.name for a in long][: len(short)]
     assert not any(a.known for a in long) and long.coverage == 0.9 and "90%" in str(long)
-    known = run.graph.known["tail"].lookup(np.array([run.graph.entities.id("Kyoto")]), np.array([run.graph.relations.id("near")]))
+    kyoto, near = np.array([run.graph.entities.id("Kyoto")]), np.array([run.graph.relations.id("near")])
+    known = run.graph.known["tail"].lookup(kyoto, near)
     every = predict(run, head="Kyoto", relation="near", coverage=1.0)
     assert len(every) == len(run.graph.entities) - 1 - len(known.values)
     assert fitted.longest("tail", np.array([0]), 1.0)[0] == math.inf
@@ -298,7 +297,8 @@ def test_an_old_run_loads_and_says_that_it_is_not_calibrated(run: Run, tmp_path:
     file.write_text(json.dumps(content | {"version": 4}))
     loaded = load_run(tmp_path / "old")
     assert old.probabilities == run.probabilities and loaded.probabilities is None
-    assert "not calibrated: it was saved by an earlier relwalk" in str(predict(loaded, head="France", relation="borders"))
+    found = str(predict(loaded, head="France", relation="borders"))
+    assert "not calibrated: it was saved by an earlier relwalk" in found
 
 
 def change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
@@ -317,7 +317,8 @@ def change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (change("relations", 3), "probabilities of 3 relations; the graph has 10"),
+        (change("relations", 11), "probabilities of 11 relations; the graph has 10"),
+        (change("relations", 3), "found the relation 9; expected 0 to 2"),
         (change("relations", 0), "probabilities.relations"),
         (change("facts", "many"), "probabilities.facts"),
         (change("head", KeyError), "probabilities.head"),
@@ -361,15 +362,11 @@ def test_knots_must_rise() -> None:
 
 
 def test_a_run_that_goes_on_is_fitted_again_and_a_compressed_one_too(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    rows = np.unique(rng.integers(0, 40, (600, 2)), axis=0)
-    rows = rng.permutation(np.stack([rows[:, 0], np.zeros(len(rows), int), rows[:, 1]], 1)).astype(np.int32)
-    names = Vocabulary("entity", tuple(f"e{i}" for i in range(40))), Vocabulary("relation", ("r",))
-    graph = Graph("random", *names, rows[:300], rows[300:400], rows[400:])
+    _, graph = neighbours()
     two = train(graph, dim=8, epochs=2, out=tmp_path / "run", threads=1)
     four = resume(tmp_path / "run", epochs=4)
     assert two.probabilities is not None and four.probabilities not in (None, two.probabilities)
     assert load_run(tmp_path / "run").probabilities == four.probabilities
     assert train(graph, dim=8, epochs=4, threads=1).probabilities == four.probabilities  # by the seed
-    small = compress(four, tmp_path / "small", rank=2).run
+    small = compress(four, out=tmp_path / "small", rank=2).run
     assert small.probabilities is not None and load_run(tmp_path / "small").probabilities == small.probabilities

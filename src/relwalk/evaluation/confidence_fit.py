@@ -31,8 +31,8 @@ CANDIDATES, SURE, EVERY = 64, 8, 8  # new answers looked at; those kept in any c
 RIDGE = 1.0  # pulls the offset of a relation to 0 like one fact at even odds
 FOLDS = 3
 SCARCE = 10  # facts that a regression needs
-PIECES, FEWEST = 30, 20  # of the map: at most so many pieces, each of so many facts
-TAIL, BEYOND = 30.0, 3.0  # log-odds over which the map goes on, one to one, below its first piece and above its last
+LEVELS = 60  # of the map, at most
+TAIL, BEYOND = 30.0, 3.0  # log-odds over which the map goes on, one to one, below its first knot and above its last
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +156,7 @@ def fit_odds(found: Candidates, rng: np.random.Generator) -> Odds:
     facts = int(found.fact.sum())
     if facts < SCARCE:  # all candidates have the odds that any has
         true, false = found.weight[found.fact].sum(), found.weight[~found.fact].sum()
-        odds = float(np.log((true + 0.5) / (false + 1.0)))
+        odds = float(np.log((true + 0.5) / (false + CANDIDATES)))
         return Odds(intercept=0.0, slopes=(1.0, *[0.0] * (len(FEATURES) - 1)), knots=(0.0,), values=(min(odds, 0.0),))
     plain = _regression(found)
     fold = rng.integers(0, FOLDS, int(found.question.max()) + 1)[found.question]
@@ -209,18 +209,22 @@ def _regression(found: Candidates) -> Odds:
 
 
 def _rising_map(linear: Floats, found: Candidates) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """From what a regression says to log-odds as they were: pieces with as many facts each, made to rise."""
+    """From what a regression says to log-odds as they were: isotonic regression, a knot for each of its levels.
+
+    Half a false candidate that was not drawn is thought to stand at the top. Levels without a fact lie below the knots.
+    """
     order = np.argsort(linear)
-    linear, weight, fact = linear[order], found.weight[order], found.fact[order]
-    facts = int(fact.sum())
-    pieces = max(1, min(PIECES, facts // FEWEST))
-    piece = np.minimum((np.cumsum(fact) - fact) * pieces // facts, pieces - 1)
-    true, false = (np.bincount(piece, weight * x, minlength=pieces) for x in (fact, ~fact))
-    false[-1] += 0.5 * (np.median(weight[~fact]) if (~fact).any() else 1.0)  # half a false one that was not drawn
-    middle = np.bincount(piece, linear * weight * fact, minlength=pieces) / true
-    rate = isotonic_regression(true / (true + false), weights=true + false).x
-    log_odds = np.log(rate / (1 - rate))
-    knots = np.concatenate([[middle[0] - TAIL], middle, [middle[-1] + BEYOND]])
-    values = np.concatenate([[log_odds[0] - TAIL], log_odds, [log_odds[-1] + BEYOND]])
+    doubt = 0.5 * np.median(found.weight[~found.fact]) if (~found.fact).any() else 0.5
+    linear = np.append(linear[order], linear[order[-1]])
+    weight, fact = np.append(found.weight[order], doubt), np.append(found.fact[order], False)
+    rate = isotonic_regression(fact.astype(np.float64), weights=weight).x
+    level = np.concatenate([[0], np.cumsum(np.diff(rate) > 1e-12)])
+    true, every = np.bincount(level, weight * fact), np.bincount(level, weight)
+    kept = np.flatnonzero(true > 0)
+    kept = kept[np.unique(np.linspace(0, len(kept) - 1, min(len(kept), LEVELS)).round().astype(int))]
+    knots = (np.bincount(level, linear * weight * fact) / np.maximum(true, 1e-300))[kept]
+    values = np.log(true[kept]) - np.log(np.maximum(every - true, 1e-9 * every)[kept])
+    knots = np.concatenate([[knots[0] - TAIL], knots, [knots[-1] + BEYOND]])
+    values = np.concatenate([[values[0] - TAIL], values, [values[-1] + BEYOND]])
     rises = np.concatenate([[True], np.diff(knots) > 0])
-    return tuple(knots[rises].tolist()), tuple(values[rises].tolist())
+    return tuple(knots[rises].tolist()), tuple(np.maximum.accumulate(values)[rises].tolist())

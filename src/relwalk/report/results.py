@@ -129,7 +129,7 @@ def _classified(f: Facts) -> Markup:
         num(abs(100 * gain), 1),
         side,
     ) + phrase(
-        " As a probability of being true, fitted on valid, it has a calibration error (ECE) of {} and a Brier score of {}.",
+        " As a probability of being true, fitted on valid, it has an ECE of {} and a Brier score of {}.",
         num(c.ece, 3),
         num(c.brier, 3),
     )
@@ -258,11 +258,7 @@ def predictions(f: Facts) -> Markup:
     words = (
         f"{len(f.questions)} test questions drawn with seed {f.seed}, of different relations. The model puts the test "
         f"answer first in {first} of them. Rank is filtered: other known answers do not count against it. "
-        + (
-            "Shares are as fitted on valid."
-            if f.run.probabilities is not None
-            else "p is the model's own."
-        )
+        + ("Shares are as fitted on valid." if f.run.probabilities is not None else "p is the model's own.")
     )
     return paragraph(words) + grid([_question(q) for q in f.questions], "three")
 
