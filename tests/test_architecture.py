@@ -60,7 +60,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "ranking result score_blocks scores share_fit trained truth",
     ),
     "discovery": under(
-        "discovery", "best doubtful duplicates evidence judged links neighbours questions sweep table"
+        "discovery", "best doubtful duplicates evidence judged links neighbours questions shares sweep table"
     ),
     "compression": under("compression", "compress curve search"),
     "theory": under(

@@ -16,6 +16,7 @@ from relwalk.checks import check_number, check_whole, shown
 from relwalk.discovery.best import LEAST, Best, Doubles, Links
 from relwalk.discovery.judged import Judge, rounded
 from relwalk.discovery.questions import SideQuestions, whole_graph
+from relwalk.discovery.shares import fitted_shares
 from relwalk.discovery.sweep import Sweep
 from relwalk.discovery.table import Column, Tabular, named
 from relwalk.errors import RelWalkError
@@ -151,6 +152,8 @@ def discover(
         links = _most_worth(sweep, asked, size, least, on_progress)
     links = links.take(np.flatnonzero(links.worth >= least)[:size])
     fitted = judge.probabilities
+    if fitted is not None:
+        links = replace(links, share=fitted_shares(run.model, graph, fitted, links))
     lacking = None if fitted is None else float(judge.missing or fitted.facts)
     return Discovery(graph, links, None if fitted is None else links.worth, sum(map(len, asked.values())), lacking)
 
