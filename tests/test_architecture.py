@@ -45,9 +45,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "all_entities bce candidates common kbgan likelihood negative_sampling negatives objectives precision rates "
         "regularizers schedule settings sigmoid softmax",
     )[1:],
-    "probabilities": ("evaluation.probabilities",),
+    "probabilities": ("evaluation.candidate_features", "evaluation.probabilities"),
     "runs": under("runs", "checkpoint folder graph_files run tensor_file"),
-    "answers": ("prediction", "exports", "vector_files", "walk2vec"),
+    "answers": ("answers", "prediction", "exports", "vector_files", "walk2vec"),
     "training": under(
         "training",
         "averaging checkpoint display footprint memory optim optimizers orthogonal_adagrad prepare start "
@@ -55,11 +55,12 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "evaluation": under(
         "evaluation",
-        "baselines calibration classification comparison confidence_fit estimate metrics probability_fit questions "
-        "ranking records result score_blocks scores share_fit trained tuning",
+        "baselines calibration classification comparison confidence_fit estimate judged labelled metrics "
+        "probability_check probability_fit questions ranking records result score_blocks scores share_fit trained truth "
+        "tuning",
     ),
     "discovery": under(
-        "discovery", "best doubtful duplicates evidence judged links neighbours questions sweep table"
+        "discovery", "best doubtful duplicates evidence judged links neighbours questions shares sweep table"
     ),
     "compression": under("compression", "compress curve search"),
     "theory": under(

@@ -83,7 +83,7 @@ def test_labels_answer_where_names_do_not() -> None:
 def test_answers_print_themselves(run: Run) -> None:
     text = str(predict(run, head="a", relation="likes", k=2))
     assert text.splitlines()[0] == "a likes ?"
-    assert len(text.splitlines()) == 4
+    assert len(text.splitlines()) == 5  # and what the numbers are
     assert "%" in text
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from relwalk.answers import Answer, Answers
     from relwalk.comparing import compare
     from relwalk.compression.compress import Compressed, compress
     from relwalk.discovery.doubtful import DoubtfulTriples, doubtful
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from relwalk.graph.statistics import describe
     from relwalk.graph.write import write_graph
     from relwalk.models import RelWalk, Scorer
-    from relwalk.prediction import Answer, Answers, predict, predict_many
+    from relwalk.prediction import predict, predict_many
     from relwalk.reporting import make_report
     from relwalk.runs.run import Run, load_run
     from relwalk.theory.analyse import Analysis, analyse
@@ -47,8 +48,8 @@ if TYPE_CHECKING:
 # Where each public name lives. Imported on first use, so that `relwalk --help` does not wait for torch.
 _HOMES = {
     "Analysis": "relwalk.theory.analyse",
-    "Answer": "relwalk.prediction",
-    "Answers": "relwalk.prediction",
+    "Answer": "relwalk.answers",
+    "Answers": "relwalk.answers",
     "ClassificationResult": "relwalk.evaluation.classification",
     "Comparison": "relwalk.evaluation.comparison",
     "Compressed": "relwalk.compression.compress",

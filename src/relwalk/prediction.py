@@ -3,85 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from relwalk.checks import check_whole, shown
-from relwalk.display import Shown, caption, html_table
+from relwalk.answers import ENTITIES, RELATIONS, Answer, Answers
+from relwalk.checks import check_number, check_whole, shown
 from relwalk.errors import RelWalkError
-from relwalk.graph.answers import KnownAnswers, Side
+from relwalk.evaluation.probabilities import Probabilities
+from relwalk.graph.answers import Side
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Lists, Longs
 from relwalk.models.base import as_product
 from relwalk.runs.run import Run
 
 Doubles = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One candidate: its score, its conditional probability, and whether the graph already says so."""
-
-    name: str
-    label: str
-    score: float
-    probability: float
-    known: bool
-
-
-@dataclass(frozen=True, repr=False)
-class Answers(Shown):
-    """The best answers to one question, best first; prints itself."""
-
-    head: str | None
-    relation: str | None
-    tail: str | None
-    answers: tuple[Answer, ...]
-
-    def __iter__(self) -> Iterator[Answer]:
-        return iter(self.answers)
-
-    def __len__(self) -> int:
-        return len(self.answers)
-
-    def __getitem__(self, index: int) -> Answer:
-        return self.answers[index]
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"answers": [asdict(answer) for answer in self.answers]}
-
-    @property
-    def question(self) -> str:
-        return " ".join(part if part is not None else "?" for part in (self.head, self.relation, self.tail))
-
-    def summary(self) -> str:
-        return f"{self.question}: {', '.join(f'{a.label} {a.probability:.1%}' for a in self.answers) or 'none'}"
-
-    def _repr_html_(self) -> str:
-        rows = [
-            (a.label, f"{a.probability:.2%}", f"{a.score:.2f}", "known" if a.known else "new") for a in self.answers
-        ]
-        return caption(self.question) + html_table(("answer", "p", "score", ""), rows)
-
-    def __str__(self) -> str:
-        width = max([12, *(len(answer.label) for answer in self.answers)])
-        rows = [
-            f"  {answer.label:{width}}  {answer.probability:7.2%}  {answer.score:9.2f}"
-            f"  {'known' if answer.known else 'new'}"
-            for answer in self.answers
-        ]
-        return "\n".join([f"{self.question}\n  {'answer':{width}}  {'p':>7}  {'score':>9}", *rows])
-
-
+ANSWERS = 10  # unless said
 Query = tuple[str | None, str | None, str | None]  # head, relation, tail, of which one is None: what is asked
 WINDOW = 1 << 14  # queries read ahead, so that those of a kind and relation are answered together
 SCORES = 1 << 25  # numbers held at a time by a batch: 128 MB
+CELLS = 1 << 18  # answers whose confidences are found together
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """How to answer."""
+
+    k: int
+    only_new: bool
+    coverage: float | None
+    fitted: Probabilities | None  # None: the model's own p alone
+    why_not: str | None  # why it is not fitted
 
 
 def predict(
@@ -90,20 +46,34 @@ def predict(
     head: str | None = None,
     relation: str | None = None,
     tail: str | None = None,
-    k: int = 10,
+    k: int | None = None,
     only_new: bool = False,
+    coverage: float | None = None,
+    raw: bool = False,
 ) -> Answers:
-    """The k most probable answers to (head, relation, ?), (?, relation, tail) or (head, ?, tail).
+    """The k (10) most probable answers to (head, relation, ?), (?, relation, tail) or (head, ?, tail).
 
-    Probabilities are p(t | h, R), p(h | R, t) or p(R | h, t). An entity is not offered as the answer to a question
-    about itself, and takes no share of the probability, unless the graph shows the relation linking some entity to
-    itself. `only_new` leaves out what the graph already says. Equal scores are listed in the order of the graph.
+    Each has its `share` of p(t | h, R), p(h | R, t) or p(R | h, t) as fitted on valid, and a new link its
+    `confidence`: `relwalk.evaluation.probabilities` says what they are. With `raw`, or of a run that is not calibrated,
+    there is the model's own p alone. An entity is not offered as the answer to a question about itself, and takes no
+    share, unless the graph shows the relation linking some entity to itself. `only_new` leaves out what the graph
+    already says. Equal scores are listed in the order of the graph.
+
+    `coverage` (0.9, say) asks in place of k for the shortest list of new answers that holds the true one with that
+    probability, if there is one: over questions like those of valid, of the relation where it has enough of them.
     """
-    return next(predict_many(run, [(head, relation, tail)], k=k, only_new=only_new))
+    return next(predict_many(run, [(head, relation, tail)], k=k, only_new=only_new, coverage=coverage, raw=raw))
 
 
 def predict_many(
-    run: Run, queries: Iterable[Query], *, k: int = 10, only_new: bool = False, batch: int | None = None
+    run: Run,
+    queries: Iterable[Query],
+    *,
+    k: int | None = None,
+    only_new: bool = False,
+    coverage: float | None = None,
+    raw: bool = False,
+    batch: int | None = None,
 ) -> Iterator[Answers]:
     """What `predict` answers to each of many queries, in their order, by products of a batch of queries at a time.
 
@@ -115,10 +85,23 @@ def predict_many(
     if not isinstance(queries, Iterable) or isinstance(queries, str | bytes):
         raise RelWalkError(f"queries is {shown(queries)}; expected many (head, relation, tail), one of each three None")
     size = check_whole("batch", batch) if batch is not None else None
-    return _in_windows(run, iter(queries), check_whole("k", k), only_new, size)
+    return _in_windows(run, iter(queries), _wanted(run, k, only_new, coverage, raw), size)
 
 
-def _in_windows(run: Run, queries: Iterator[Query], k: int, only_new: bool, batch: int | None) -> Iterator[Answers]:
+def _wanted(run: Run, k: int | None, only_new: bool, coverage: float | None, raw: bool) -> _Wanted:
+    number = check_whole("k", k) if k is not None else ANSWERS
+    if coverage is not None:
+        coverage = check_number("coverage", coverage, 0, 1, above=True)
+        if k is not None:
+            raise RelWalkError("coverage makes the list as long as it must be: leave out k (-k), or coverage")
+        if raw or run.probabilities is None:
+            why = "raw p is not calibrated: leave out raw (--raw)" if raw else f"not calibrated: {run.uncalibrated}"
+            raise RelWalkError(f"coverage needs what valid taught about the run, which is {why}. Or say k (-k).")
+    fitted = None if raw else run.probabilities
+    return _Wanted(number, only_new or coverage is not None, coverage, fitted, None if raw else run.uncalibrated)
+
+
+def _in_windows(run: Run, queries: Iterator[Query], wanted: _Wanted, batch: int | None) -> Iterator[Answers]:
     while window := list(islice(queries, WINDOW)):
         found: list[tuple[Answer, ...]] = [()] * len(window)
         ids = np.array([_ids(run.graph, query) for query in window])  # (queries, 3), -1 for what is asked
@@ -128,11 +111,19 @@ def _in_windows(run: Run, queries: Iterator[Query], k: int, only_new: bool, batc
             size = batch if batch is not None else max(1, min(1024, SCORES // numbers_each))
             for start in range(0, len(rows), size):
                 part = rows[start : start + size]
-                for row, answers in zip(part.tolist(), _answer(run, ids[part], asked, k, only_new), strict=True):
+                for row, answers in zip(part.tolist(), _answer(run, ids[part], asked, wanted), strict=True):
                     found[row] = answers
         for row, answers in enumerate(found):
             head, relation, tail = _labels(run.graph, ids[row].tolist())
-            yield Answers(head, relation, tail, answers)
+            note = _note(wanted, relation is None) if answers else ""
+            yield Answers(head, relation, tail, answers, note, wanted.coverage)
+
+
+def _note(wanted: _Wanted, about_relations: bool) -> str:
+    """What the numbers of the answers are."""
+    if wanted.fitted is not None:
+        return RELATIONS if about_relations else ENTITIES
+    return f"p is the model's own, not calibrated: {wanted.why_not}" if wanted.why_not else "p is the model's own (raw)"
 
 
 def _kinds(run: Run) -> dict[int, int]:
@@ -160,24 +151,73 @@ def _labels(graph: Graph, ids: list[int]) -> list[str | None]:
 
 
 @torch.inference_mode()
-def _answer(run: Run, ids: Longs, asked: int, k: int, only_new: bool) -> Iterator[tuple[Answer, ...]]:
+def _answer(run: Run, ids: Longs, asked: int, wanted: _Wanted) -> Iterator[tuple[Answer, ...]]:
     """The answers to queries that all ask for the same place: 0 the head, 1 the relation, 2 the tail."""
     names = run.graph.relations if asked == 1 else run.graph.entities
+    if asked == 1 and wanted.coverage is not None:
+        raise RelWalkError("coverage is for heads and tails; found a question for a relation. Say k (-k) instead.")
     scores, known = _score(run, ids, asked), _known(run.graph, ids, asked)
     if asked != 1:
         given = ids[:, 2 - asked]
         own = np.flatnonzero(~run.graph.has_loops[ids[:, 1]])
         scores[_tensor(own, scores), _tensor(given[own], scores)] = -torch.inf
-    log_z = _log_z(scores, run.model.scale)
-    if only_new:
+    scale = run.model.scale
+    log_z = _log_z(scores, scale)
+    weights = scores * scale if wanted.fitted is not None else scores
+    betas = _betas(wanted.fitted, ids, asked, weights, known) if wanted.fitted is not None else np.ones(len(ids))
+    log_shares = _log_z(weights, betas) if wanted.fitted is not None else log_z
+    if wanted.only_new:
         scores[_tensor(known.row_of_each_value(), scores), _tensor(known.values, scores)] = -torch.inf
-    for row, (best, values) in enumerate(_best(scores, k)):
-        probabilities = np.exp(run.model.scale * values - log_z[row])
-        is_known = np.isin(best, known[row])
-        yield tuple(
-            Answer(names.names[i], names.label(i), *rest)
-            for i, *rest in zip(best.tolist(), values.tolist(), probabilities.tolist(), is_known.tolist(), strict=True)
-        )
+    if wanted.coverage is not None and wanted.fitted is not None:
+        _shorten(scores, scale, wanted.fitted, wanted.coverage, ids[:, 1], "tail" if asked == 2 else "head")
+    best = list(_best(scores, wanted.k if wanted.coverage is None else None))
+    sure = _confidences(wanted.fitted, ids, asked, weights, known, [places for places, _ in best])
+    for row, (places, values) in enumerate(best):
+        p = np.exp(scale * values - log_z[row])
+        is_known = np.isin(places, known[row])
+        shares = np.exp(betas[row] * scale * values - log_shares[row]).tolist() if wanted.fitted else [None] * len(p)
+        confidences = [None if old else c for old, c in zip(is_known, sure[row], strict=True)]
+        columns = (places.tolist(), values.tolist(), p.tolist(), is_known.tolist(), shares, confidences)
+        yield tuple(Answer(names.names[i], names.label(i), *rest) for i, *rest in zip(*columns, strict=True))
+
+
+def _betas(fitted: Probabilities, ids: Longs, asked: int, weights: Tensor, known: Lists) -> Doubles:
+    """1/T of each query.  # (queries,)"""
+    if asked == 1:
+        return np.full(len(ids), fitted.of_relations)
+    return fitted.question_temperatures("tail" if asked == 2 else "head", ids[:, 1], weights, known)
+
+
+def _confidences(
+    fitted: Probabilities | None, ids: Longs, asked: int, weights: Tensor, known: Lists, places: list[Longs]
+) -> list[list[float | None]]:
+    """Those of the answers of each query, some queries at a time: their lists may be long."""
+    if fitted is None or asked == 1:
+        return [[None] * len(own) for own in places]
+    found: list[list[float | None]] = []
+    size = max(1, CELLS // max(1, *map(len, places)))
+    for start in range(0, len(places), size):
+        rows = np.arange(start, min(start + size, len(places)))
+        columns = np.zeros((len(rows), max(1, *(len(places[row]) for row in rows))), np.int64)
+        for line, row in zip(columns, rows, strict=True):
+            line[: len(places[row])] = places[row]
+        some = weights[start : start + size], known.take(rows), columns
+        values = fitted.confidences("tail" if asked == 2 else "head", ids[rows, 1], *some)
+        found += [line[: len(places[row])].tolist() for line, row in zip(values, rows, strict=True)]
+    return found
+
+
+def _shorten(
+    scores: Tensor, scale: float, fitted: Probabilities, coverage: float, relations: Longs, side: Side
+) -> None:
+    """Take off a list, in place, what a list of this coverage need not hold; its first answer stays."""
+    betas = scale * fitted.inverse_temperatures(side, relations)
+    top = scores.amax(1, keepdim=True)
+    nothing = top.isneginf()
+    log_z = _log_z(scores.masked_fill(nothing, 0.0), betas)
+    least = (log_z - fitted.longest(side, relations, coverage)) / betas
+    bound = torch.minimum(torch.from_numpy(least).to(scores).unsqueeze(1), top)
+    scores.masked_fill_(scores < bound, -torch.inf)
 
 
 def _score(run: Run, ids: Longs, asked: int) -> Tensor:
@@ -198,25 +238,29 @@ def _score(run: Run, ids: Longs, asked: int) -> Tensor:
     return scores if offsets is None else scores.add_(offsets.unsqueeze(1))
 
 
-def _log_z(scores: Tensor, scale: float) -> Doubles:
+def _log_z(scores: Tensor, scale: float | Doubles) -> Doubles:
     """log Σ exp(scale * score) of each row: exponentials in float32 of differences to the greatest, sums of them."""
     top = scores.amax(1, keepdim=True)
     if bool((top.isnan() | top.isposinf()).any()):
         raise RelWalkError("the model gives scores that are not numbers: it cannot predict. Train it again.")
-    total = torch.sub(scores, top).mul_(scale).exp_().sum(1)
-    return (scale * top.squeeze(1).double() + total.double().log()).cpu().numpy()
+    factor = torch.from_numpy(scale).to(scores).unsqueeze(1) if isinstance(scale, np.ndarray) else scale
+    total = torch.sub(scores, top).mul_(factor).exp_().sum(1)
+    return np.asarray(scale * top.squeeze(1).double().cpu().numpy() + total.double().log().cpu().numpy())
 
 
-def _best(scores: Tensor, k: int) -> Iterator[tuple[Longs, Doubles]]:
-    """Of each row the k greatest, greatest first and equal ones by id, with their scores; never -inf."""
-    least = scores.topk(min(k, scores.shape[1])).values[:, -1:]
-    rows, ids = (scores >= least).nonzero(as_tuple=True)  # also those level with the k-th, which topk chose among
+def _best(scores: Tensor, k: int | None) -> Iterator[tuple[Longs, Doubles]]:
+    """Of each row the k greatest, or all, greatest first and equal ones by id, with their scores; never -inf."""
+    if k is None:
+        chosen = scores > -torch.inf
+    else:
+        chosen = scores >= scores.topk(min(k, scores.shape[1])).values[:, -1:]
+    rows, ids = chosen.nonzero(as_tuple=True)  # also those level with the k-th, which topk chose among
     values = scores[rows, ids].double().cpu().numpy()
     row_of, id_of = rows.cpu().numpy(), ids.cpu().numpy()
     order = np.lexsort((id_of, -values, row_of))
     ends = np.searchsorted(row_of, np.arange(len(scores) + 1))
     for start, end in pairwise(ends.tolist()):
-        own = order[start : min(end, start + k)]
+        own = order[start : end if k is None else min(end, start + k)]
         own = own[values[own] > -np.inf]
         yield id_of[own], values[own]
 
@@ -225,20 +269,7 @@ def _known(graph: Graph, ids: Longs, asked: int) -> Lists:
     """The answers that the graph already holds, of each query."""
     if asked != 1:
         return graph.known["tail" if asked == 2 else "head"].lookup(ids[:, 2 - asked], ids[:, 1])
-    tails = graph.known["tail"]
-    relations = [_relations_between(tails, h, t) for h, t in ids[:, [0, 2]].tolist()]
-    offsets = np.cumsum([0, *map(len, relations)])
-    return Lists(offsets, np.concatenate(relations).astype(np.int32))
-
-
-def _relations_between(tails: KnownAnswers, h: int, t: int) -> Longs:
-    """The questions (h, r, ?) for all r stand together: those that t answers are found without a look at the rest."""
-    first, last = np.searchsorted(tails.keys, [h * tails.relations, (h + 1) * tails.relations])
-    offsets = tails.lists.offsets[first : last + 1]
-    places = offsets[0] + np.flatnonzero(tails.lists.values[offsets[0] : offsets[-1]] == t)
-    rows = first + np.searchsorted(offsets, places, side="right") - 1
-    relations: Longs = tails.keys[rows] % tails.relations
-    return relations
+    return graph.known["tail"].relations_between(ids[:, 0], ids[:, 2])
 
 
 def _tensor(array: NDArray[np.integer], like: Tensor) -> Tensor:

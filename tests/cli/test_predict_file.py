@@ -40,7 +40,9 @@ def file(tmp_path: Path) -> Path:
 def test_answers_as_text(run: Path, file: Path) -> None:
     loaded = load_run(run)
     alone = [predict(loaded, head=h, relation=r, tail=t, k=3) for h, r, t in ASKED]
-    assert relwalk("predict", run, "--queries", file, "-k", 3).stdout == "\n".join(map(str, alone)) + "\n"
+    notes = dict.fromkeys(a.note for a in alone)  # each once, at the end
+    expected = "\n".join([*(a.table() for a in alone), *notes]) + "\n"
+    assert relwalk("predict", run, "--queries", file, "-k", 3).stdout == expected
 
 
 def test_json_is_one_object(run: Path, file: Path) -> None:

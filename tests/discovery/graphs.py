@@ -23,20 +23,14 @@ def graph_of(name: str, triples: np.ndarray, entities: int, relations: int, seed
     )
 
 
-def random_graph(entities: int = 30, relations: int = 3, triples: int = 150, seed: int = 0) -> Graph:
-    """Triples without any sense, some of them loops of the first relation."""
-    rng = np.random.default_rng(seed)
-    drawn = np.stack([rng.integers(0, n, triples) for n in (entities, relations, entities)], 1)
-    drawn = drawn[(drawn[:, 0] != drawn[:, 2]) | (drawn[:, 1] == 0)]
-    return graph_of("random", np.unique(drawn, axis=0), entities, relations, seed)
-
-
-def families(count: int = 20, size: int = 8, seed: int = 0) -> Graph:
-    """Families: members know each other (0) and have the family's name (1), which most families' friends like (2)."""
+def families(count: int = 20, size: int = 8, seed: int = 0, loops: int = 0) -> Graph:
+    """Families: members know each other (0), and so many of them themselves; they have the name of their family (1),
+    and like that of another (2)."""
     rng = np.random.default_rng(seed)
     members = np.arange(count * size).reshape(count, size)
     names = count * size + np.arange(count)
     knows = [(a, 0, b) for family in members.tolist() for a in family for b in family if a != b]
+    knows += [(a, 0, a) for a in range(loops)]
     called = [(a, 1, name) for family, name in zip(members.tolist(), names.tolist(), strict=True) for a in family]
     friends = rng.integers(0, count, count)
     likes = [(a, 2, names[friends[i]]) for i, family in enumerate(members.tolist()) for a in family]

@@ -10,11 +10,11 @@ from relwalk.errors import GraphError
 from relwalk.evaluation.classification import (
     best_threshold,
     classify,
-    corrupt,
     count_scores,
     fit_thresholds,
     roc_auc,
 )
+from relwalk.evaluation.labelled import corrupt
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
 from relwalk.models.base import Scorer

@@ -82,16 +82,30 @@ def evaluate(
 
 def classify(
     run: options.RunFolder,
+    triples: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Triples to judge, in place of test: head, relation, tail; - is stdin."),
+    ] = None,
+    base_rate: Annotated[
+        float | None,
+        typer.Option(help="How many of all triples asked about are true; else as many as in valid with its negatives."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the negatives, where the graph ships none.")] = 0,
     device: options.Device = "cpu",
     anyway: options.Anyway = False,
     as_json: options.Json = False,
 ) -> None:
-    """Tell true from false triples by one threshold per relation, chosen on valid and judged on test."""
+    """Tell true from false triples, and how probably, by thresholds and probabilities from valid, judged on test."""
     from relwalk.evaluation.classification import classify as classify_triples
 
     loaded = runs.open_run(run, device=device, anyway=anyway)
-    runs.say(loaded, classify_triples(loaded, seed=seed, progress=True), as_json)
+    if triples is not None:
+        from relwalk.cli.queries import read_triples
+        from relwalk.evaluation.judged import judge_triples
+
+        asked = read_triples(triples, loaded.graph)
+        return runs.say(loaded, judge_triples(loaded, asked, base_rate=base_rate, seed=seed), as_json)
+    runs.say(loaded, classify_triples(loaded, base_rate=base_rate, seed=seed, progress=True), as_json)
 
 
 def predict(
@@ -105,7 +119,12 @@ def predict(
             metavar="FILE", help="Many questions: head, relation, tail, with ? for what is asked; - is stdin."
         ),
     ] = None,
-    k: Annotated[int, typer.Option("-k", "--top", min=1, help="How many answers.")] = 10,
+    k: Annotated[int | None, typer.Option("-k", "--top", min=1, help="How many answers; else 10.")] = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option(help="In place of -k: the shortest list of new answers that holds the true one so often, as 0.9."),
+    ] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="The model's own p, not what valid taught about it.")] = False,
     only_new: Annotated[bool, typer.Option("--only-new", help="Leave out what the graph already says.")] = False,
     out: Annotated[Path | None, typer.Option(help="Where the answers of --queries go: .tsv, .csv or .jsonl.")] = None,
     device: options.Device = "cpu",
@@ -113,7 +132,11 @@ def predict(
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """The most probable tails, heads or relations: give two of --head, --relation, --tail, or a file of --queries."""
+    """The most probable tails, heads or relations: give two of --head, --relation, --tail, or a file of --queries.
+
+    share is p(answer | question) among all answers; confidence is the chance that a new link is a fact which the graph
+    lacks, judged by how often such links were held-out facts: a lower bound, as the graph is incomplete.
+    """
     from relwalk.cli.queries import predict_file
     from relwalk.prediction import predict as ask
 
@@ -121,12 +144,13 @@ def predict(
         if not head is relation is tail is None:
             raise RelWalkError("--queries holds the questions: leave out --head, --relation and --tail")
         loaded = runs.open_run(run, device=device, anyway=anyway)
-        predict_file(loaded, queries, out, k=k, only_new=only_new, force=force, as_json=as_json)
+        how = {"k": k, "coverage": coverage, "raw": raw, "only_new": only_new}
+        predict_file(loaded, queries, out, how=how, force=force, as_json=as_json)
         return
     if out is not None:
         raise RelWalkError("--out is for the answers to a file of --queries: give one, or leave out --out")
     loaded = runs.open_run(run, device=device, anyway=anyway)
-    answers = ask(loaded, head=head, relation=relation, tail=tail, k=k, only_new=only_new)
+    answers = ask(loaded, head=head, relation=relation, tail=tail, k=k, coverage=coverage, raw=raw, only_new=only_new)
     runs.say(loaded, answers, as_json)
 
 

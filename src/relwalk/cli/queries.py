@@ -5,42 +5,49 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from io import TextIOWrapper
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import typer
 
-from relwalk.cli import console, runs
+from relwalk.answers import Answers
+from relwalk.cli import runs
 from relwalk.errors import BadLine, GraphError, RefusedOverwrite, UnknownChoice, UnknownName
 from relwalk.files import atomic_file
 from relwalk.graph.formats.base import shorten
 from relwalk.graph.formats.source import BOM, open_bytes, translated, uncompressed
 from relwalk.graph.graph import Graph
-from relwalk.prediction import Answers, Query, predict_many
+from relwalk.prediction import Query, predict_many
 from relwalk.runs.folder import writing_into
 from relwalk.runs.run import Run
 
 ASKED = ("?", "")
-COLUMNS = ("query", "head", "relation", "tail", "rank", "answer", "label", "score", "probability", "known")
+COLUMNS = (
+    *("query", "head", "relation", "tail", "rank", "answer", "label"),
+    *("score", "share", "confidence", "probability", "known"),
+)
 SHAPE = "head, relation and tail, one of them ?"
 
 Numbered = Iterable[tuple[int, Query, Answers]]
 
 
 def predict_file(
-    loaded: Run, queries: str, out: Path | None, *, k: int, only_new: bool, force: bool, as_json: bool
+    loaded: Run, queries: str, out: Path | None, *, how: Mapping[str, Any], force: bool, as_json: bool
 ) -> None:
-    """Answer every question of a file. All of them are read and understood before the first is answered."""
+    """Answer every question of a file. All of them are read and understood before the first is answered.
+
+    `how` are the keywords of `predict_many`.
+    """
     if out is not None:
         if out.suffix.lower() not in WRITERS:
             raise UnknownChoice("ending of --out", out.suffix, WRITERS)
         if out.exists() and not force:
             raise RefusedOverwrite(out)
     questions = read_queries(queries, loaded.graph)
-    found = predict_many(loaded, questions, k=k, only_new=only_new)
+    found = predict_many(loaded, questions, **how)
     answered = ((n, q, a) for n, (q, a) in enumerate(zip(questions, found, strict=True), start=1))
     if out is None:
         return _print_json(loaded, answered) if as_json else _print(answered)
@@ -58,6 +65,23 @@ def read_queries(source: str, graph: Graph) -> list[Query]:
         found = [_query(path, number, _fields(path, number, line, by_commas), graph) for number, line in _lines(file)]
     if not found:
         raise GraphError(f"{path}: found no questions; expected {SHAPE}, in each line. Write at least one.")
+    return found
+
+
+def read_triples(source: str, graph: Graph) -> list[tuple[str, str, str]]:
+    """The triples of a TSV or CSV file, or of standard input, every name looked up. # begins a remark."""
+    path = Path("standard input" if source == "-" else source)
+    by_commas = uncompressed(path).suffix.lower() == ".csv"
+    found = []
+    with translated(path), nullcontext(sys.stdin.buffer) if source == "-" else open_bytes(path) as file:
+        for number, line in _lines(file):
+            head, relation, tail = _fields(path, number, line, by_commas)
+            _look_up(path, number, (head, relation, tail), graph)
+            found.append((head, relation, tail))
+    if not found:
+        raise GraphError(
+            f"{path}: found no triples; expected head, relation and tail in each line. Write at least one."
+        )
     return found
 
 
@@ -94,6 +118,13 @@ def _query(path: Path, number: int, fields: list[str], graph: Graph) -> Query:
         found = f"{asked or 'nothing'} asked: {shorten(' '.join(fields))}"
         cure = "Write ? for what is asked, and only there; # in front makes a line a remark."
         raise BadLine(path, number, found=found, expected=SHAPE, cure=cure)
+    _look_up(path, number, (head, relation, tail), graph)
+    return head, relation, tail
+
+
+def _look_up(path: Path, number: int, given: Query, graph: Graph) -> None:
+    """Each name that is given must be one of the graph."""
+    head, relation, tail = given
     for vocabulary, name in ((graph.entities, head), (graph.relations, relation), (graph.entities, tail)):
         try:
             if name is not None:
@@ -103,12 +134,16 @@ def _query(path: Path, number: int, fields: list[str], graph: Graph) -> Query:
             cure = f"Did you mean {names}?" if names else "The run's entities.tsv and relations.tsv list all names."
             found, expected = f"the {error.kind} {error.name!r}", f"the name of one {error.kind} of {graph.name!r}"
             raise BadLine(path, number, found=found, expected=expected, cure=cure) from error
-    return head, relation, tail
 
 
 def _print(answered: Numbered) -> None:
+    """One after the other, and once at the end what the numbers are."""
+    notes: dict[str, None] = {}
     for _, _, answers in answered:
-        console.result(answers, as_json=False)
+        typer.echo(answers.table())
+        notes[answers.note] = None
+    for note in filter(None, notes):
+        typer.echo(note)
 
 
 def _print_json(run: Run, answered: Numbered) -> None:
@@ -137,7 +172,9 @@ def _table(delimiter: str) -> Callable[[IO[str], Numbered], None]:
             question = [name if name is not None else "?" for name in query]
             for place, a in enumerate(answers, start=1):
                 known = "known" if a.known else "new"
-                rows.writerow([number, *question, place, a.name, a.label, a.score, a.probability, known])
+                rows.writerow(
+                    [number, *question, place, a.name, a.label, a.score, a.share, a.confidence, a.probability, known]
+                )
 
     return write
 

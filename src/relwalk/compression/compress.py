@@ -16,6 +16,7 @@ from relwalk.compression.search import Fixed, smallest_that_keeps
 from relwalk.display import Shown, caption, html_table
 from relwalk.errors import RelWalkError, UnknownChoice
 from relwalk.evaluation.metrics import RankMetrics
+from relwalk.evaluation.probability_fit import fit_probabilities
 from relwalk.evaluation.ranking import CandidateRule, rank
 from relwalk.graph.graph import Graph, Split
 from relwalk.models.compressed import Compression, Method, held_bytes
@@ -197,7 +198,11 @@ def _small_run(run: Run, compressor: Compressor, how: Compression, on_progress: 
     if len(run.graph.valid):
         metrics["valid_mrr"] = rank(model, run.graph, "valid", progress=on_progress).mrr
     described = run.record.model.model_copy(update={"compression": how})
-    record = run.record.model_copy(update={"model": described, "metrics": metrics, "files": {}})
+    fitted = None  # anew: its scores are not quite those of the run; a run that was not calibrated stays so
+    if run.probabilities is not None:
+        fitted = fit_probabilities(model, run.graph, seed=run.record.training.seed)
+    changes = {"model": described, "metrics": metrics, "probabilities": fitted, "files": {}}
+    record = run.record.model_copy(update=changes)
     return replace(run, path=None, record=record, model=model)
 
 

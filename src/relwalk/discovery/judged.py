@@ -58,7 +58,7 @@ class JudgedBlock:
         """Of new answers to the questions in these rows, by their logits."""
         probabilities = self.judge.probabilities
         if probabilities is None:
-            return self.share(rows, logits)
+            return rounded(self.share(rows, logits))
         known = self.known.lengths[rows]
         asked = known > 0
         features = np.stack(
@@ -71,8 +71,8 @@ class JudgedBlock:
             ],
             -1,
         )
-        return probabilities.confidences_from(
-            self.side, self.relation[rows], asked, features, missing=self.judge.missing
+        return rounded(
+            probabilities.confidences_from(self.side, self.relation[rows], asked, features, missing=self.judge.missing)
         )
 
     def share(self, rows: Longs, logits: Doubles) -> Doubles:
@@ -133,6 +133,11 @@ def judged_block(
         known,
         highest[row] + heights,
     )
+
+
+def rounded(values: Doubles) -> Doubles:
+    """To the precision of float32: what is equal is then equal to the bit, wherever in an array it was computed."""
+    return values.astype(np.float32).astype(np.float64)
 
 
 def as_array(values: Tensor) -> Doubles:

@@ -14,8 +14,9 @@ from scipy.special import expit, logit
 
 from relwalk.checks import check_number, check_whole, shown
 from relwalk.discovery.best import LEAST, Best, Doubles, Links
-from relwalk.discovery.judged import Judge
+from relwalk.discovery.judged import Judge, rounded
 from relwalk.discovery.questions import SideQuestions, whole_graph
+from relwalk.discovery.shares import fitted_shares
 from relwalk.discovery.sweep import Sweep
 from relwalk.discovery.table import Column, Tabular, named
 from relwalk.errors import RelWalkError
@@ -151,6 +152,8 @@ def discover(
         links = _most_worth(sweep, asked, size, least, on_progress)
     links = links.take(np.flatnonzero(links.worth >= least)[:size])
     fitted = judge.probabilities
+    if fitted is not None:
+        links = replace(links, share=fitted_shares(run.model, graph, fitted, links))
     lacking = None if fitted is None else float(judge.missing or fitted.facts)
     return Discovery(graph, links, None if fitted is None else links.worth, sum(map(len, asked.values())), lacking)
 
@@ -168,9 +171,9 @@ def _most_worth(sweep: Sweep, asked: dict[Side, SideQuestions], k: int, least: f
         for questions in asked.values():
             sweep.offer(questions, best, count.add)
         links = _judged_by_both(sweep, best.found(), on_progress)
-        if not best.full or len(links) < k or links.worth[k - 1] > best.bar:
+        if not best.full or links.worth[k - 1] >= best.bar or room >= PROPOSED * MOST:
             return links
-        room *= PROPOSED
+        room = min(PROPOSED * room, PROPOSED * MOST)
 
 
 def _judged_by_both(sweep: Sweep, links: Links, on_progress: OnProgress) -> Links:
@@ -185,7 +188,7 @@ def _judged_by_both(sweep: Sweep, links: Links, on_progress: OnProgress) -> Link
 def mean_odds(p: Doubles, q: Doubles) -> Doubles:
     """The probability whose log-odds are the mean of two: never above the greater, and small where one of them is."""
     odds = (logit(np.clip(p, LEAST, MOST_LIKELY)) + logit(np.clip(q, LEAST, MOST_LIKELY))) / 2
-    found: Doubles = np.minimum(expit(odds), np.maximum(p, q))
+    found: Doubles = np.minimum(rounded(expit(odds)), np.maximum(p, q))
     return found
 
 

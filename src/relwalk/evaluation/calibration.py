@@ -3,9 +3,10 @@
     confidence = max_t p(t | h, R),   p = softmax of scale · s / T over all entities but the other known answers
     ECE = Σ_bins share · |accuracy - mean confidence|           (Guo et al. 2017, equal-width bins)
 
-Both questions of every triple count, (h, R, ?) and (?, R, t). T is fitted on valid by likelihood, which is convex in
-1/T: Newton's steps. The isotonic map from confidence to accuracy is fitted on valid.
-Both are then applied to test. ECE is never 0 for finitely many questions: `chance` is what a perfectly calibrated
+Both questions of every triple count, (h, R, ?) and (?, R, t). What a run has fitted when its training ended
+(probabilities.py) is judged beside the model as it is. Of a model without that, T is fitted on valid by likelihood,
+which is convex in 1/T: Newton's steps; the isotonic map from confidence to accuracy is fitted on valid; both are then
+applied to test. ECE is never 0 for finitely many questions: `chance` is what a perfectly calibrated
 model with these confidences would show.
 """
 
@@ -23,15 +24,16 @@ from torch import Tensor
 
 from relwalk.display import Shown
 from relwalk.evaluation.estimate import Absent, Estimate, Floats, clip, estimate, resampling_weights
-from relwalk.graph.answers import SIDES
+from relwalk.evaluation.probabilities import Probabilities
+from relwalk.evaluation.score_blocks import leave_out, score_blocks
+from relwalk.graph.answers import SIDES, Side
 from relwalk.graph.graph import Graph, Split
-from relwalk.graph.lists import Ints
+from relwalk.graph.lists import Ints, Lists
 from relwalk.models.base import Scorer
 from relwalk.progress import Count, OnProgress, part_of, silent
 
 BINS, BOOTSTRAP = 15, 500
 FITTED = 1000  # triples that one temperature is fitted on
-BLOCK = 1 << 23  # scores held at a time
 COLDEST, HOTTEST = 1e-3, 1e3  # bounds of 1/T
 
 
@@ -69,7 +71,7 @@ class Reliability:
 
 @dataclass(frozen=True)
 class RelationCalibration:
-    """Confidence against accuracy of one relation, at temperature 1; None with a message without test triples."""
+    """Confidence against accuracy of one relation, as fitted or as it is; None with a message without test triples."""
 
     relation: str
     queries: int
@@ -83,7 +85,7 @@ class RelationCalibration:
 
 @dataclass(frozen=True, repr=False)
 class Calibration(Shown):
-    """Reliability as the model is, with a temperature, and with an isotonic map."""
+    """Reliability as the model is, and as fitted; or, without probabilities, with a temperature and an isotonic map."""
 
     temperature: float | None
     methods: tuple[Reliability, ...]
@@ -106,7 +108,7 @@ class Calibration(Shown):
         return f"ECE {plain.ece}, confidence {plain.confidence:.3f}, accuracy {plain.accuracy:.3f}"
 
     def __str__(self) -> str:
-        fitted = f"T = {self.temperature:.3f}, fitted on valid" if self.temperature is not None else "no temperature"
+        fitted = f"T = {self.temperature:.3f}, fitted on valid" if self.temperature is not None else "filtered"
         lines = [f"top answer of {self.queries['test']:,} test questions ({fitted})", *map(str, self.methods)]
         for r in self.relations:
             if r.confidence is None or r.accuracy is None:
@@ -120,18 +122,21 @@ class Calibration(Shown):
 def calibration(
     model: Scorer,
     graph: Graph,
+    probabilities: Probabilities | None = None,
     *,
     most: int = 4000,
     bins: int = BINS,
     seed: int = 0,
     progress: OnProgress = silent,
 ) -> Calibration | Absent:
-    """Judge the probabilities of a model on test, before and after what valid teaches.
+    """Judge the probabilities of a model on test, before and after what valid teaches: by `probabilities` if given.
 
     At most `most` triples of each split are asked, drawn at random.
     """
     if len(graph.test) == 0:
         return Absent(f"graph {graph.name!r} has no test triples to ask about.")
+    if probabilities is not None:
+        return _as_fitted(model, graph, probabilities, most, bins, seed, progress)
     temperature, note, steps = None, None, None
     if len(graph.valid):
         some = _Sample(model, graph, "valid", min(most, FITTED), seed, part_of(progress, 0, 3, "calibration"))
@@ -158,6 +163,21 @@ def calibration(
     )
 
 
+def _as_fitted(
+    model: Scorer, graph: Graph, fitted: Probabilities, most: int, bins: int, seed: int, progress: OnProgress
+) -> Calibration:
+    test = _Sample(model, graph, "test", most, seed, progress)
+    plain, own = test.answers(1.0, fitted)
+    named = (("as it is", plain), ("as fitted", own))
+    return Calibration(
+        temperature=None,
+        methods=tuple(_reliability(name, f.confidence, f.correct, f.nll, bins, seed) for name, f in named),
+        relations=_by_relation(graph, test.triples, own),
+        queries={"test": 2 * len(test.triples), "valid": 2 * fitted.facts},
+        note=None,
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class _TopAnswers:
     """Of each question: the top answer's probability, whether it is the true one, -log p of the true one."""
@@ -179,36 +199,36 @@ class _Sample:
         self.model, self.graph, self.triples = model, graph, triples[np.argsort(triples[:, 1], kind="stable")]
         self.on_progress = on_progress
 
-    @torch.no_grad()
-    def blocks(self, on_progress: OnProgress) -> Iterator[tuple[Tensor, Tensor]]:
-        """Log-weights (questions, entities), -inf for other known answers, and the true answers."""
-        device = self.model.device
-        size = max(1, BLOCK // len(self.graph.entities))
+    def blocks(self, on_progress: OnProgress) -> Iterator[tuple[Side, Ints, Tensor, Tensor]]:
+        """The side, triples, log-weights (questions, entities), -inf for other known answers, and the true answers."""
         count = Count(on_progress, len(SIDES) * len(self.triples), "calibration")
         for side in SIDES:
             given, asked = (0, 2) if side == "tail" else (2, 0)
-            for rows in (self.triples[i : i + size] for i in range(0, len(self.triples), size)):
-                h, r, t = (torch.from_numpy(rows[:, k].astype(np.int64)).to(device) for k in range(3))
-                scores = self.model.score_all(side, h if side == "tail" else t, r)
-                weights = self.model.scale * scores.cpu()
-                known = self.graph.known[side].lookup(rows[:, given], rows[:, 1])
+            for rows, weights in score_blocks(self.model, self.graph, side, self.triples[:, given], self.triples[:, 1]):
+                triples = self.triples[rows]
+                known = self.graph.known[side].lookup(triples[:, given], triples[:, 1])
                 row = known.row_of_each_value()
-                other = known.values != rows[row, asked]
-                weights[
-                    torch.from_numpy(row[other]), torch.from_numpy(known.values[other].astype(np.int64))
-                ] = -torch.inf
-                yield weights, (t if side == "tail" else h).cpu()
+                other = known.values != triples[row, asked]
+                leave_out(weights, row[other], known.values[other])
+                yield side, triples, weights, torch.from_numpy(triples[:, asked].astype(np.int64))
                 count.add(len(rows))
 
-    def answers(self, *inverses: float) -> list[_TopAnswers]:
-        """Every question answered at each temperature 1 / inverse."""
-        parts: list[list[Tensor]] = [[] for _ in inverses]
-        for weights, truth in self.blocks(self.on_progress):
+    def answers(self, *ways: float | Probabilities) -> list[_TopAnswers]:
+        """Every question answered at each temperature 1 / way, or at those that were fitted."""
+        parts: list[list[Tensor]] = [[] for _ in ways]
+        for side, triples, weights, truth in self.blocks(self.on_progress):
+            nothing = Lists(np.zeros(len(triples) + 1, np.int64), np.zeros(0, np.int32))
+            inverses = [
+                torch.from_numpy(way.question_temperatures(side, triples[:, 1], weights, nothing)).to(weights)
+                if isinstance(way, Probabilities)
+                else torch.full((len(triples),), way)
+                for way in ways
+            ]
             top, best = weights.max(1)
             weights = weights.sub_(top[:, None])
             own, right = weights.gather(1, truth[:, None])[:, 0], (best == truth).to(weights)
             for part, inverse in zip(parts, inverses, strict=True):
-                log_z = torch.exp(inverse * weights).sum(1).log()
+                log_z = torch.exp(inverse[:, None] * weights).sum(1).log()
                 part.append(torch.stack([(-log_z).exp(), right, log_z - inverse * own]).double())
         return [_TopAnswers(*torch.cat(part, 1).numpy()) for part in parts]
 
@@ -217,7 +237,7 @@ class _Sample:
         beta = 1.0
         for step in range(steps):
             slope = curve = 0.0
-            for weights, truth in self.blocks(part_of(self.on_progress, step, steps, "calibration")):
+            for _, _, weights, truth in self.blocks(part_of(self.on_progress, step, steps, "calibration")):
                 w = weights - weights.amax(1, keepdim=True)
                 p = torch.softmax(beta * w, 1)
                 w = torch.where(w.isinf(), 0.0, w)  # its p is 0, and -inf · 0 is not a number
@@ -241,10 +261,13 @@ def isotonic(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     return knots, isotonic_regression(means, weights=counts.astype(np.float64)).x
 
 
-def expected_calibration_error(confidence: Floats, correct: Floats, bins: int = BINS) -> float:
-    """Σ over bins of share · |accuracy - mean confidence| = Σ |Σ (correct - confidence)| / n."""
-    gaps = np.bincount(_bin(confidence, bins), correct - confidence, minlength=bins)
-    return float(np.abs(gaps).sum() / len(confidence))
+def expected_calibration_error(
+    confidence: Floats, correct: Floats, bins: int = BINS, weights: Floats | None = None
+) -> float:
+    """Σ over bins of share · |accuracy - mean confidence| = Σ |Σ (correct - confidence)| / n; weighted, if said."""
+    weights = np.ones(len(confidence)) if weights is None else weights
+    gaps = np.bincount(_bin(confidence, bins), weights * (correct - confidence), minlength=bins)
+    return float(np.abs(gaps).sum() / weights.sum())
 
 
 def _bin(confidence: Floats, bins: int) -> Any:

@@ -1,4 +1,4 @@
-"""Is a triple true? One threshold per relation, chosen on validation, judged on test."""
+"""Is a triple true, and how probably? One threshold per relation and a probability, from valid, judged on test."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from relwalk.checks import check_seed
+from relwalk.checks import check_number, check_seed
 from relwalk.display import Shown, caption, html_table
-from relwalk.errors import GraphError
+from relwalk.evaluation.labelled import labelled
 from relwalk.evaluation.metrics import Floats
 from relwalk.evaluation.trained import Trained, model_and_graph
-from relwalk.graph.graph import Graph, Split
+from relwalk.evaluation.truth import Truth, fit_truth, truth_error
+from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Ints
 from relwalk.models.base import Scorer
-from relwalk.progress import Count, OnProgress, Progress, shown
+from relwalk.progress import Count, OnProgress, Progress, shown, silent
 
 TripleScores = Callable[[Ints], Floats]
 Bools = NDArray[np.bool_]
+FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,6 +93,9 @@ class ClassificationResult(Shown):
     valid_triples: int
     unfitted: tuple[str, ...]  # relations judged by the global threshold
     thresholds: Thresholds
+    truth: Truth  # from scores to probabilities
+    ece: float  # of those probabilities, on test
+    brier: float
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -109,10 +114,18 @@ class ClassificationResult(Shown):
                 for name, (a, n) in self.model.per_relation.items()
             },
             "relations_without_validation": list(self.unfitted),
+            "probabilities": {**self.truth.as_dict(), "ece": self.ece, "brier": self.brier},
         }
 
     def _protocol(self) -> str:
         return f"one threshold per relation, fitted on valid, judged on test; negatives: {self.negatives}"
+
+    def _probabilities(self) -> str:
+        usual = self.truth.base_rate == self.truth.labelled
+        rate = f"{self.truth.base_rate:.3g}" + (
+            " of triples are true, as in valid" if usual else " of triples are true"
+        )
+        return f"probabilities, if {rate}: ECE {self.ece:.4f}, Brier {self.brier:.4f}"
 
     def summary(self) -> str:
         figures = f"accuracy {self.model.accuracy:.4f} (count {self.baseline.accuracy:.4f})"
@@ -142,32 +155,48 @@ class ClassificationResult(Shown):
             f"F1 {self.model.f1:.4f}, ROC-AUC {self.model.roc_auc:.4f}; "
             "count: judged by how often train shows the tail with the relation"
         )
+        lines.append(self._probabilities())
         return "\n".join(lines)
 
 
 def classify(
-    model: Scorer | Trained, graph: Graph | None = None, *, seed: int = 0, progress: Progress = None
+    model: Scorer | Trained,
+    graph: Graph | None = None,
+    *,
+    base_rate: float | None = None,
+    seed: int = 0,
+    progress: Progress = None,
 ) -> ClassificationResult:
-    """Fit thresholds on valid, judge test: `classify(run)` or `classify(model, graph)`.
+    """Fit thresholds and probabilities on valid, judge test: `classify(run)` or `classify(model, graph)`.
 
-    The negatives are the graph's own where it ships them, else made by seed. `progress`: see `relwalk.progress`.
+    The negatives are the graph's own where it ships them, else made by seed. `base_rate` is how many of all triples
+    are true, for their probabilities; left out, as many as in valid with its negatives. `progress`: see
+    `relwalk.progress`.
     """
     check_seed(seed)
+    if base_rate is not None:
+        base_rate = check_number("base_rate", base_rate, 1e-9, 1 - 1e-9)
     model, graph = model_and_graph(model, graph, "classify")
     with shown(progress) as on_progress:
-        return _classify(model, graph, seed, on_progress)
+        return _classify(model, graph, base_rate, seed, on_progress)
 
 
-def _classify(model: Scorer, graph: Graph, seed: int, on_progress: OnProgress) -> ClassificationResult:
+def _classify(
+    model: Scorer, graph: Graph, base_rate: float | None, seed: int, on_progress: OnProgress
+) -> ClassificationResult:
     on_progress(0, 1, "making negatives")
-    sets = {split: _labelled(graph, split, seed) for split in ("valid", "test")}
+    sets = {split: labelled(graph, split, seed) for split in ("valid", "test")}
     count = Count(on_progress, sum(len(triples) for triples, _ in sets.values()), "classifying")
     results = []
+    sizes = len(graph.relations)
     for scores_of in (model_scores(model, count), count_scores(graph)):
         scores = {split: scores_of(triples) for split, (triples, _) in sets.items()}
-        thresholds = fit_thresholds(sets["valid"][0], scores["valid"], sets["valid"][1], len(graph.relations))
-        results.append((_judge(graph, *sets["test"], scores["test"], thresholds), thresholds))
-    (verdicts, thresholds), (baseline, _) = results
+        thresholds = fit_thresholds(sets["valid"][0], scores["valid"], sets["valid"][1], sizes)
+        results.append((_judge(graph, *sets["test"], scores["test"], thresholds), thresholds, scores))
+    (verdicts, thresholds, scores), (baseline, _, _) = results
+    truth = _fit_truth(*sets["valid"], scores["valid"], sizes, base_rate, seed)
+    p = truth.probability(scores["test"] - thresholds.per_relation[sets["test"][0][:, 1]])
+    ece, brier = truth_error(p, sets["test"][1], base_rate)
     seen = np.unique(sets["test"][0][:, 1])
     shipped = graph.valid_negatives is not None and graph.test_negatives is not None
     return ClassificationResult(
@@ -179,7 +208,34 @@ def _classify(model: Scorer, graph: Graph, seed: int, on_progress: OnProgress) -
         valid_triples=len(sets["valid"][0]),
         unfitted=tuple(graph.relations.names[r] for r in seen.tolist() if not thresholds.fitted[r]),
         thresholds=thresholds,
+        truth=truth,
+        ece=ece,
+        brier=brier,
     )
+
+
+def _fit_truth(
+    triples: Ints, labels: Bools, scores: Floats, relations: int, base_rate: float | None, seed: int
+) -> Truth:
+    """From scores less thresholds that other folds chose."""
+    fold = np.random.default_rng([seed, FOLDS]).permutation(len(triples)) % FOLDS
+    margins = np.empty(len(triples))
+    for held in range(FOLDS):
+        own = fold == held
+        rest = ~own if not own.all() else own
+        chosen = fit_thresholds(triples[rest], scores[rest], labels[rest], relations)
+        margins[own] = scores[own] - chosen.per_relation[triples[own, 1]]
+    return fit_truth(margins, labels, base_rate)
+
+
+def fit_classifier(
+    model: Scorer, graph: Graph, *, base_rate: float | None = None, seed: int = 0
+) -> tuple[Thresholds, Truth]:
+    """The thresholds and the probabilities that valid teaches, without a look at test."""
+    triples, labels = labelled(graph, "valid", seed)
+    scores = model_scores(model, Count(silent, len(triples), "classifying"))(triples)
+    thresholds = fit_thresholds(triples, scores, labels, len(graph.relations))
+    return thresholds, _fit_truth(triples, labels, scores, len(graph.relations), base_rate, seed)
 
 
 def model_scores(model: Scorer, count: Count, block: int = 1 << 16) -> TripleScores:
@@ -212,48 +268,6 @@ def count_scores(graph: Graph) -> TripleScores:
 
 def _tail_keys(triples: Ints, graph: Graph) -> NDArray[np.int64]:
     return triples[:, 1].astype(np.int64) * len(graph.entities) + triples[:, 2]
-
-
-def corrupt(graph: Graph, split: Split, *, seed: int) -> Ints:
-    """One false triple per true one: head or tail replaced by another entity of that argument.
-
-    Nothing known to be true is made; a triple for which no such entity exists is left without a negative.
-    """
-    rng = np.random.default_rng([seed, len(split)])
-    triples = graph.split(split)
-    tail_side = rng.random(len(triples)) < 0.5
-    false = triples.copy()
-    pending = np.arange(len(triples))
-    known = np.unique(_keys(graph.triples, graph))
-    for _ in range(20):
-        column = np.where(tail_side[pending], 2, 0)
-        for side, where in (("head", 0), ("tail", 2)):
-            rows = pending[column == where]
-            lists = graph.argument_lists[side]  # type: ignore[index]
-            starts, lengths = lists.offsets[triples[rows, 1]], lists.lengths[triples[rows, 1]]
-            false[rows, where] = lists.values[starts + (rng.random(len(rows)) * lengths).astype(np.int64)]
-        bad = np.isin(_keys(false[pending], graph), known)
-        false[pending[bad]] = triples[pending[bad]]
-        pending = pending[bad]
-        tail_side[pending] = ~tail_side[pending]  # the other side may have room
-        if len(pending) == 0:
-            break
-    return np.delete(false, pending, axis=0)
-
-
-def _keys(triples: Ints, graph: Graph) -> NDArray[np.int64]:
-    n = len(graph.entities)
-    return (triples[:, 1].astype(np.int64) * n + triples[:, 0]) * n + triples[:, 2]
-
-
-def _labelled(graph: Graph, split: Split, seed: int) -> tuple[Ints, Bools]:
-    positives, negatives = graph.split(split), graph.negatives(split)
-    if len(positives) == 0:
-        raise GraphError(f"graph {graph.name!r} has no {split} triples: thresholds need valid, figures need test.")
-    if negatives is None:
-        negatives = corrupt(graph, split, seed=seed)
-    labels = np.concatenate([np.ones(len(positives), bool), np.zeros(len(negatives), bool)])
-    return np.concatenate([positives, negatives]), labels
 
 
 def _judge(graph: Graph, triples: Ints, labels: Bools, scores: Floats, thresholds: Thresholds) -> Verdicts:

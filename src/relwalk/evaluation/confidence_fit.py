@@ -1,25 +1,29 @@
 """Confidences: how often a new link like this one is a held-out fact.
 
-Each valid triple is hidden in turn: its question is asked as if the graph did not know this answer, and one of the
-candidates is the fact. Beside these stand questions as the graph leaves them, drawn from all that it has some answer
-to, and from all others: their candidates count as false. Each sample is weighted for all it stands for, so that the
-rates are those of all questions, of which few have a missing answer, and not those of questions that are known to
-have one. Candidates are the first new answers; of those after the first `SURE` only a part is kept, with more weight.
+Questions of valid are asked as if the graph did not know those answers of theirs that valid holds: these candidates are
+facts. All of a question's are hidden together, as eight missing neighbours would be. Beside these stand questions as
+the graph leaves them, drawn from all that it has some answer to, and from all others: their candidates count as false.
+Each sample is weighted for all it stands for, so that the rates are those of all questions, of which few have a missing
+answer, and not those of questions that are known to have one. Candidates are the first new answers; of those after the
+first `SURE` only a part is kept, with more weight.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression, minimize
+from torch import Tensor
 
-from relwalk.evaluation.probabilities import FEATURES, RISING, Floats, Odds, Temperatures, features
+from relwalk.evaluation.candidate_features import FEATURES, RISING, features
+from relwalk.evaluation.probabilities import Floats, Odds, Temperatures
 from relwalk.evaluation.score_blocks import leave_out, sample, score_blocks
-from relwalk.graph.answers import Side
+from relwalk.graph.answers import KnownAnswers, Side
 from relwalk.graph.graph import Graph
-from relwalk.graph.lists import Lists, Longs
+from relwalk.graph.lists import Ints, Lists, Longs
 from relwalk.models.base import Scorer
 
 Bools = NDArray[np.bool_]
@@ -27,8 +31,8 @@ CANDIDATES, SURE, EVERY = 64, 8, 8  # new answers looked at; those kept in any c
 RIDGE = 1.0  # pulls the offset of a relation to 0 like one fact at even odds
 FOLDS = 3
 SCARCE = 10  # facts that a regression needs
-PIECES, FEWEST = 20, 20  # of the map: at most so many pieces, each of so many facts
-TAIL = 30.0  # log-odds over which the map falls on below its last piece
+LEVELS = 60  # of the map, at most
+TAIL, BEYOND = 30.0, 3.0  # log-odds over which the map goes on, one to one, below its first knot and above its last
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +40,7 @@ class Candidates:
     """Candidates of many questions; a row is one."""
 
     features: Floats  # (rows, features)
-    fact: Bools  # (rows,) the hidden one
+    fact: Bools  # (rows,) a hidden one
     weight: Floats  # (rows,) how many it stands for
     relation: Longs  # (rows,)
     question: Longs  # (rows,)
@@ -54,28 +58,33 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """Questions of one side: what is given, which answer is hidden (-1: none), and how many each stands for."""
+    """Questions of one side: what is given, which answers are hidden, and how many each stands for."""
 
     given: Longs
     relation: Longs
-    hidden: Longs
+    hidden: Lists
     weight: float
 
 
 def draw_questions(
-    graph: Graph, side: Side, triples: NDArray[np.integer], most: int, rng: np.random.Generator
-) -> list[Questions]:
-    """Questions with one of the triples hidden, questions that have an answer, and questions that have none."""
-    given, asked = (0, 2) if side == "tail" else (2, 0)
+    graph: Graph, side: Side, triples: Ints, most: int, rng: np.random.Generator
+) -> tuple[Questions, Questions, Questions]:
+    """Questions whose answers among the triples are hidden, questions with some answer, and questions with none."""
     relations, every = len(graph.relations), len(graph.entities) * len(graph.relations)
-    keys = graph.known[side].keys
-    some = triples[sample(len(triples), most, rng)].astype(np.int64)
-    found = [Questions(some[:, given], some[:, 1], some[:, asked], len(triples) / max(1, len(some)))]
-    strange = _missing_keys(keys, every, most, rng)
-    for own, count in ((keys[sample(len(keys), most, rng)], len(keys)), (strange, every - len(keys))):
-        nothing = np.full(len(own), -1)
-        found.append(Questions(own // relations, own % relations, nothing, count / max(1, len(own))))
-    return found
+    answers, keys = KnownAnswers.from_triples(triples, side, relations), graph.known[side].keys
+    some = sample(len(answers.keys), most, rng)
+
+    def questions(drawn: Longs, hidden: Lists, count: int) -> Questions:
+        return Questions(drawn // relations, drawn % relations, hidden, count / max(1, len(drawn)))
+
+    def whole(drawn: Longs, count: int) -> Questions:
+        return questions(drawn, Lists(np.zeros(len(drawn) + 1, np.int64), np.zeros(0, np.int32)), count)
+
+    return (
+        questions(answers.keys[some], answers.lists.take(some), len(answers.keys)),
+        whole(keys[sample(len(keys), most, rng)], len(keys)),
+        whole(_missing_keys(keys, every, most, rng), every - len(keys)),
+    )
 
 
 def _missing_keys(keys: Longs, every: int, most: int, rng: np.random.Generator) -> Longs:
@@ -92,43 +101,52 @@ def candidates(
     model: Scorer,
     graph: Graph,
     side: Side,
-    asked: list[Questions],
+    asked: Iterable[Questions],
     temperatures: Temperatures,
     rng: np.random.Generator,
 ) -> tuple[Candidates, Candidates]:
     """The candidates of questions that the graph knows an answer to, and of those that it does not."""
+    betas = np.full(len(graph.relations), temperatures.overall)
+    betas[list(temperatures.by_relation)] = list(temperatures.by_relation.values())
     parts: list[Candidates] = []
-    known_some: list[Bools] = []
+    answered: list[Bools] = []
     first = 0
     for questions in asked:
-        betas = np.array([temperatures.by_relation.get(r, temperatures.overall) for r in range(len(graph.relations))])
         for rows, scores in score_blocks(model, graph, side, questions.given, questions.relation):
-            relation, hidden = questions.relation[rows], questions.hidden[rows]
+            relation, hidden = questions.relation[rows], questions.hidden.take(rows)
             known = _without(graph.known[side].lookup(questions.given[rows], relation), hidden)
-            new = scores.clone()
-            leave_out(new, known.row_of_each_value(), known.values)
-            best = new.topk(min(CANDIDATES, new.shape[1]))
-            columns = best.indices.numpy()
-            fact = columns == hidden[:, None]
-            kept = np.broadcast_to(np.arange(columns.shape[1]) < SURE, columns.shape)
-            lucky = rng.random(columns.shape) * EVERY < 1
-            there = best.values.numpy() > -np.inf
-            chosen = (kept | fact | lucky) & there
-            weight = np.where(kept | fact, 1.0, EVERY) * questions.weight
-            of = np.broadcast_to(np.arange(len(rows))[:, None], columns.shape)
-            x = features(scores, betas[relation], known, columns)
-            question = first + rows[of[chosen]]
-            parts.append(Candidates(x[chosen], fact[chosen], weight[chosen], relation[of[chosen]], question))
-            known_some.append((known.lengths > 0)[of[chosen]])
+            columns, there = _first_new(scores, known)
+            fact = np.isin(
+                _pairs(np.arange(len(rows))[:, None], columns), _pairs(hidden.row_of_each_value(), hidden.values)
+            )
+            sure = fact | (np.arange(columns.shape[1]) < SURE)
+            row, place = np.nonzero((sure | (rng.random(columns.shape) * EVERY < 1)) & there)
+            x = features(scores, betas[relation], known, columns)[row, place]
+            weight = np.where(sure[row, place], 1.0, EVERY) * questions.weight
+            parts.append(Candidates(x, fact[row, place], weight, relation[row], first + rows[row]))
+            answered.append(known.lengths[row] > 0)
         first += len(questions.given)
-    everything, has = Candidates.join(parts), np.concatenate(known_some)
+    everything, has = Candidates.join(parts), np.concatenate(answered)
     return everything.select(has), everything.select(~has)
 
 
-def _without(lists: Lists, hidden: Longs) -> Lists:
-    """The lists without one value each."""
+def _first_new(scores: Tensor, known: Lists) -> tuple[Longs, Bools]:
+    """The best answers that are not known, and whether there are so many.  # (questions, candidates) both"""
+    new = scores.clone()
+    leave_out(new, known.row_of_each_value(), known.values)
+    best = new.topk(min(CANDIDATES, new.shape[1]))
+    return best.indices.numpy(), best.values.numpy() > -np.inf
+
+
+def _pairs(rows: NDArray[np.integer], values: NDArray[np.integer]) -> Longs:
+    """A row and a value as one number."""
+    return np.asarray(rows.astype(np.int64) << 32 | values)
+
+
+def _without(lists: Lists, hidden: Lists) -> Lists:
+    """The lists without what is hidden of each."""
     row = lists.row_of_each_value()
-    stays = lists.values != hidden[row]
+    stays = ~np.isin(_pairs(row, lists.values), _pairs(hidden.row_of_each_value(), hidden.values))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(row[stays], minlength=len(lists)))])
     return Lists(offsets.astype(np.int64), lists.values[stays])
 
@@ -138,7 +156,7 @@ def fit_odds(found: Candidates, rng: np.random.Generator) -> Odds:
     facts = int(found.fact.sum())
     if facts < SCARCE:  # all candidates have the odds that any has
         true, false = found.weight[found.fact].sum(), found.weight[~found.fact].sum()
-        odds = float(np.log((true + 0.5) / (false + 1.0)))
+        odds = float(np.log((true + 0.5) / (false + CANDIDATES)))
         return Odds(intercept=0.0, slopes=(1.0, *[0.0] * (len(FEATURES) - 1)), knots=(0.0,), values=(min(odds, 0.0),))
     plain = _regression(found)
     fold = rng.integers(0, FOLDS, int(found.question.max()) + 1)[found.question]
@@ -191,18 +209,22 @@ def _regression(found: Candidates) -> Odds:
 
 
 def _rising_map(linear: Floats, found: Candidates) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """From what a regression says to log-odds as they were: pieces with as many facts each, made to rise."""
+    """From what a regression says to log-odds as they were: isotonic regression, a knot for each of its levels.
+
+    Half a false candidate that was not drawn is thought to stand at the top. Levels without a fact lie below the knots.
+    """
     order = np.argsort(linear)
-    linear, weight, fact = linear[order], found.weight[order], found.fact[order]
-    facts = int(fact.sum())
-    pieces = max(1, min(PIECES, facts // FEWEST))
-    piece = np.minimum((np.cumsum(fact) - fact) * pieces // facts, pieces - 1)
-    true, false = (np.bincount(piece, weight * x, minlength=pieces) for x in (fact, ~fact))
-    false[-1] += 0.5 * (np.median(weight[~fact]) if (~fact).any() else 1.0)  # half a false one that was not drawn
-    middle = np.bincount(piece, linear * weight * fact, minlength=pieces) / true
-    rate = isotonic_regression(true / (true + false), weights=true + false).x
-    knots = np.concatenate([[middle[0] - TAIL], middle])
-    log_odds = np.log(rate / (1 - rate))
-    values = np.concatenate([[log_odds[0] - TAIL], log_odds])
+    doubt = 0.5 * np.median(found.weight[~found.fact]) if (~found.fact).any() else 0.5
+    linear = np.append(linear[order], linear[order[-1]])
+    weight, fact = np.append(found.weight[order], doubt), np.append(found.fact[order], False)
+    rate = isotonic_regression(fact.astype(np.float64), weights=weight).x
+    level = np.concatenate([[0], np.cumsum(np.diff(rate) > 1e-12)])
+    true, every = np.bincount(level, weight * fact), np.bincount(level, weight)
+    kept = np.flatnonzero(true > 0)
+    kept = kept[np.unique(np.linspace(0, len(kept) - 1, min(len(kept), LEVELS)).round().astype(int))]
+    knots = (np.bincount(level, linear * weight * fact) / np.maximum(true, 1e-300))[kept]
+    values = np.log(true[kept]) - np.log(np.maximum(every - true, 1e-9 * every)[kept])
+    knots = np.concatenate([[knots[0] - TAIL], knots, [knots[-1] + BEYOND]])
+    values = np.concatenate([[values[0] - TAIL], values, [values[-1] + BEYOND]])
     rises = np.concatenate([[True], np.diff(knots) > 0])
-    return tuple(knots[rises].tolist()), tuple(values[rises].tolist())
+    return tuple(knots[rises].tolist()), tuple(np.maximum.accumulate(values)[rises].tolist())

@@ -1,9 +1,11 @@
-"""Temperatures: so that the first answer is right as often as its share says.
+"""Shares: so that the first answer is right as often as its share says, and a list holds the answer as promised.
 
-    minimise over β  Σ -log(c if the first answer is true, else 1 - c),   c = share of the first answer at β
+    minimise over β_R  Σ -log(c if the first answer is true, else 1 - c),   c = share of the first answer at β_R
 
 over valid questions, both sides apart, other known answers left out. A relation's own β counts its questions beside
 n₀ of the side's mean question; n₀ is chosen on folds of valid, and may be endless: then no relation has its own.
+What remains between c and how often it is right is fitted to what the folds were told unseen (`FirstShare`), and so
+are the shares of true answers, whose quantiles make lists of any coverage (split conformal prediction).
 Σ_e exp(β s_e) is kept of each question for a grid of β, a quarter octave apart: one squaring gives the next octave.
 """
 
@@ -14,19 +16,22 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from torch import Tensor
 
-from relwalk.evaluation.probabilities import Floats, Temperatures
-from relwalk.evaluation.score_blocks import leave_out, score_blocks
+from relwalk.evaluation.probabilities import Coverage, FirstShare, Floats, Quantiles, Temperatures
+from relwalk.evaluation.score_blocks import BLOCK, leave_out, score_blocks
 from relwalk.graph.answers import Side
 from relwalk.graph.graph import Graph
-from relwalk.graph.lists import Ints
+from relwalk.graph.lists import Ints, Lists, Longs
 from relwalk.models.base import Scorer
 
 OCTAVES, STEPS = 13, 4  # the grid of β: from a quarter over the height of a usual first answer on
 FOLDS = 5
 PRIORS = (3.0, 10.0, 30.0, 100.0, 300.0)  # n₀ to choose from, or none
 LEAST = 10  # triples of a relation that has a temperature of its own
+MAPPED = 100  # questions that the map of first shares needs
+LISTED, KEPT, KEPT_OF_RELATION = 100, 200, 100  # questions of a relation with lists of its own; quantiles kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,25 +67,64 @@ class FirstAnswers:
         return np.asarray(-right * np.log(c) - (1 - right) * np.log1p(-c))
 
 
+@dataclass(frozen=True)
+class Shares:
+    """What is fitted about the shares of one side."""
+
+    temperatures: Temperatures
+    first: FirstShare
+    coverage: Coverage
+
+
 def first_answers(model: Scorer, graph: Graph, side: Side, triples: Ints) -> FirstAnswers:
     """The questions of triples of valid or test, filtered, answered at a grid of temperatures."""
     given, asked = (0, 2) if side == "tail" else (2, 0)
-    correct, gap = np.empty(len(triples)), np.empty(len(triples))
-    log_z, betas = np.empty((len(triples), OCTAVES * STEPS)), None
+    table = _Table(triples[:, 1])
     for rows, scores in score_blocks(model, graph, side, triples[:, given], triples[:, 1]):
-        truth = torch.from_numpy(triples[rows, asked].astype(np.int64))[:, None]
-        own = scores.gather(1, truth)
         known = graph.known[side].lookup(triples[rows, given], triples[rows, 1])
+        table.add(rows, scores, known, triples[rows, asked])
+    return table.found()
+
+
+def first_relations(model: Scorer, graph: Graph, triples: Ints) -> FirstAnswers:
+    """The same of the questions (h, ?, t), whose candidates are the relations."""
+    table, tails = _Table(triples[:, 1]), graph.known["tail"]
+    size = max(1, BLOCK // (len(graph.relations) * model.dim))
+    for rows in (np.arange(i, min(i + size, len(triples))) for i in range(0, len(triples), size)):
+        h, _, t = torch.from_numpy(triples[rows].astype(np.int64)).to(model.device).T
+        with torch.no_grad():
+            scores = model.score_relations(h, t).float().cpu() * model.scale
+        known = tails.relations_between(triples[rows, 0], triples[rows, 2])
+        table.add(rows, scores, known, triples[rows, 1])
+    return table.found()
+
+
+class _Table:
+    """First answers, filled in block by block."""
+
+    def __init__(self, relation: Ints) -> None:
+        self.relation = relation
+        self.correct, self.gap = np.empty(len(relation)), np.empty(len(relation))
+        self.log_z = np.empty((len(relation), OCTAVES * STEPS))
+        self.betas: Floats | None = None
+
+    def add(self, rows: Longs, scores: Tensor, known: Lists, truths: Ints) -> None:
+        """Scores are changed: known answers but for the true one leave, and the greatest becomes 0."""
+        truth = torch.from_numpy(truths.astype(np.int64))[:, None]
+        own = scores.gather(1, truth)
         leave_out(scores, known.row_of_each_value(), known.values)
         scores.scatter_(1, truth, own)
         top = scores.amax(1, keepdim=True)
         level = (scores == top).sum(1)
-        correct[rows] = ((own == top)[:, 0].double() / level).numpy()
-        gap[rows] = (own - top)[:, 0].double().numpy()
-        betas = _grid(scores, top) if betas is None else betas
-        log_z[rows] = _log_sums(scores.sub_(top), betas)
-    assert betas is not None
-    return FirstAnswers(triples[:, 1], correct, gap, log_z, np.log(betas))
+        self.correct[rows] = ((own == top)[:, 0].double() / level).numpy()
+        self.gap[rows] = (own - top)[:, 0].double().numpy()
+        if self.betas is None:
+            self.betas = _grid(scores, top)
+        self.log_z[rows] = _log_sums(scores.sub_(top), self.betas)
+
+    def found(self) -> FirstAnswers:
+        assert self.betas is not None
+        return FirstAnswers(self.relation, self.correct, self.gap, self.log_z, np.log(self.betas))
 
 
 def _grid(scores: Tensor, top: Tensor) -> Floats:
@@ -103,25 +147,31 @@ def _log_sums(w: Tensor, betas: Floats) -> Floats:
     return found
 
 
-def fit_temperatures(answers: FirstAnswers, rng: np.random.Generator) -> Temperatures:
-    """β of the side, and of every relation that has enough triples to gain by one of its own."""
-    losses = answers.losses()
-    relation = answers.relation
+def fit_shares(answers: FirstAnswers, rng: np.random.Generator) -> Shares:
+    """Temperatures of the side and of its relations, the map of first shares, and the quantiles of true ones."""
+    losses, relation = answers.losses(), answers.relation
     fold = rng.permutation(len(relation)) % FOLDS
-    judged: dict[float | None, float] = dict.fromkeys((None, *PRIORS), 0.0)
-    for held in range(min(FOLDS, len(relation))):
-        seen, unseen = fold != held, fold == held
-        if not seen.any():
-            continue
-        for prior in judged:
-            overall, own = _best(losses[seen], relation[seen], prior)
-            place = np.full(int(relation.max()) + 1, overall)
-            place[list(own)] = list(own.values())
-            judged[prior] += float(losses[unseen, place[relation[unseen]]].sum())
-    prior = min(judged, key=lambda p: judged[p])
-    overall, own = _best(losses, relation, prior)
+    unseen = {prior: np.empty(len(relation), np.int64) for prior in (None, *PRIORS)}  # places told without the fold
+    for held in range(FOLDS):
+        own = fold == held
+        rest = ~own if not own.all() else own
+        for prior, places in unseen.items():
+            places[own] = _places(*_best(losses[rest], relation[rest], prior), relation[own])
+    every = np.arange(len(relation))
+    prior = min(unseen, key=lambda p: float(losses[every, unseen[p]].sum()))
+    overall, own_places = _best(losses, relation, prior)
     betas = np.exp(answers.log_betas)
-    return Temperatures(overall=float(betas[overall]), by_relation={r: float(betas[i]) for r, i in own.items()})
+    log_betas = answers.log_betas[unseen[prior]]
+    return Shares(
+        Temperatures(overall=float(betas[overall]), by_relation={r: float(betas[i]) for r, i in own_places.items()}),
+        _fit_first(answers.confidence(log_betas), answers.correct),
+        _fit_coverage(-answers.log_share(log_betas), relation),
+    )
+
+
+def best_temperature(answers: FirstAnswers) -> float:
+    """One β for all questions."""
+    return float(np.exp(answers.log_betas[answers.losses().mean(0).argmin()]))
 
 
 def _best(losses: Floats, relation: NDArray[np.integer], prior: float | None) -> tuple[int, dict[int, int]]:
@@ -135,3 +185,43 @@ def _best(losses: Floats, relation: NDArray[np.integer], prior: float | None) ->
     np.add.at(sums, place, losses)
     best = (sums + prior * mean).argmin(1)
     return overall, {int(kinds[i]): int(best[i]) for i in np.flatnonzero(counts >= LEAST)}
+
+
+def _places(overall: int, own: dict[int, int], relation: NDArray[np.integer]) -> Longs:
+    table = np.full(int(max([*own, *relation.tolist(), 0])) + 1, overall)
+    table[list(own)] = list(own.values())
+    return np.asarray(table[relation])
+
+
+def _fit_first(share: Floats, correct: Floats) -> FirstShare:
+    """How often first answers were right by their shares: maximum likelihood, rising."""
+    if len(share) < MAPPED:
+        return FirstShare()
+    c = np.clip(share, 1e-6, 1 - 1e-6)
+    x = np.stack([np.log(c), -np.log1p(-c), np.ones(len(c))], 1)
+
+    def loss(p: Floats) -> tuple[float, Floats]:
+        """With a pull of one question to the identity."""
+        log_odds, away = x @ p, p - start
+        value = np.sum(np.logaddexp(0.0, log_odds) - correct * log_odds) + away @ away / 2
+        return float(value), x.T @ (1 / (1 + np.exp(-log_odds)) - correct) + away
+
+    start = np.array([1.0, 1.0, 0.0])
+    bounds = [(0.0, None), (0.0, None), (None, None)]
+    u, v, w = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x.tolist()
+    return FirstShare(u=u, v=v, w=w)
+
+
+def _fit_coverage(values: Floats, relation: NDArray[np.integer]) -> Coverage:
+    """Relations with enough questions stand for themselves, the others together; all together if they are few."""
+    large = np.bincount(relation) >= LISTED
+    rest = values[~large[relation]]
+    own = {int(r): _quantiles(values[relation == r], KEPT_OF_RELATION) for r in np.flatnonzero(large)}
+    return Coverage(others=_quantiles(rest if len(rest) >= LISTED else values, KEPT), by_relation=own)
+
+
+def _quantiles(values: Floats, most: int) -> Quantiles:
+    count, kept = len(values), min(most, len(values))
+    places = np.ceil(np.arange(1, kept + 1) * count / kept - 1e-9).astype(np.int64) - 1
+    found = np.ceil(np.sort(values)[places] * 1e5) / 1e5  # never less than it was
+    return Quantiles(count=count, values=tuple(np.minimum(found, 1e9).tolist()))

@@ -44,6 +44,20 @@ class KnownAnswers:
         """The known answers to each of the queries."""
         return self.lists.take(self.rows(given, relation))
 
+    def relations_between(self, heads: NDArray[np.integer], tails: NDArray[np.integer]) -> Lists:
+        """The relations of each pair (h, t); to be asked of the known tails."""
+        found = [self._relations(h, t) for h, t in zip(heads.tolist(), tails.tolist(), strict=True)]
+        return Lists(np.cumsum([0, *map(len, found)]), np.concatenate([*found, []]).astype(np.int32))
+
+    def _relations(self, given: int, answer: int) -> Longs:
+        """The questions about an entity stand together: those with this answer are found without a look at the rest."""
+        first, last = np.searchsorted(self.keys, [given * self.relations, (given + 1) * self.relations])
+        offsets = self.lists.offsets[first : last + 1]
+        places = offsets[0] + np.flatnonzero(self.lists.values[offsets[0] : offsets[-1]] == answer)
+        rows = first + np.searchsorted(offsets, places, side="right") - 1
+        found: Longs = self.keys[rows] % self.relations
+        return found
+
 
 def arguments(triples: Ints, side: Side, relations: int) -> Lists:
     """The entities that stand as head, or as tail, of each relation."""

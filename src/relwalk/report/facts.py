@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from relwalk.answers import Answer
 from relwalk.compression.curve import Curve, curve
 from relwalk.errors import GraphError, RelWalkError, RunError, UnknownName
 from relwalk.evaluation.baselines import popularity, random_order
@@ -24,7 +25,7 @@ from relwalk.graph.answers import SIDES
 from relwalk.graph.graph import Graph
 from relwalk.models.base import ProductScorer, Scorer
 from relwalk.models.relwalk import RelWalk
-from relwalk.prediction import Answer, predict
+from relwalk.prediction import predict
 from relwalk.progress import each_once
 from relwalk.runs.checkpoint import Epoch
 from relwalk.runs.folder import HISTORY
@@ -138,7 +139,7 @@ def gather(
     classification = _classification(run, seed)
     if analysis is None:
         theory = each_once(lambda part: tell(f"theory: {part}"))
-        analysis = analyse(model, graph, directions=directions, seed=seed, progress=theory)
+        analysis = analyse(run, directions=directions, seed=seed, progress=theory)
     shown = tuple(relations) or _telling_relations(graph, analysis)
     tell("accuracy over the number of components")
     over_components = _curve(run)

@@ -92,7 +92,7 @@ def _lemma(f: Facts) -> Markup:
 
 
 def calibration(f: Facts) -> Markup:
-    """Reliability diagrams before and after what valid teaches."""
+    """Reliability diagrams of the model as it is, and as fitted on valid."""
     found = f.analysis.parts.get("calibration")
     if not isinstance(found, Calibration):
         return absent(why_not(found))
@@ -106,6 +106,17 @@ def calibration(f: Facts) -> Markup:
         percent(before.accuracy, 1),
         side,
     )
+    if found.methods[-1].name == "as fitted":
+        after = found.methods[-1]
+        lead += phrase(
+            " As fitted on valid when training ended, which is what <code>predict</code> calls <em>share</em>, it says "
+            "{}, and its expected calibration error is {} in place of {}.",
+            percent(after.confidence, 1),
+            num(after.ece.value, 3),
+            num(before.ece.value, 3),
+        )
+    elif f.run.uncalibrated is not None:
+        lead += phrase(" The run is not calibrated: {}.", f.run.uncalibrated)
     if found.temperature is not None:
         fitted = num(found.temperature, 2)
         lead += phrase(" A temperature of {}, fitted on valid, was then applied to test.", fitted)

@@ -128,6 +128,10 @@ def _classified(f: Facts) -> Markup:
         c.negatives,
         num(abs(100 * gain), 1),
         side,
+    ) + phrase(
+        " As a probability of being true, fitted on valid, it has an ECE of {} and a Brier score of {}.",
+        num(c.ece, 3),
+        num(c.brier, 3),
     )
     return head + table(["Triple classification", "accuracy", "F1", "ROC-AUC"], rows) + paragraph(words, "note")
 
@@ -253,10 +257,12 @@ def predictions(f: Facts) -> Markup:
     first = sum(q.rank == 1 for q in f.questions)
     words = (
         f"{len(f.questions)} test questions drawn with seed {f.seed}, of different relations. The model puts the test "
-        f"answer first in {first} of them. Rank is filtered: other known answers do not count against it."
+        f"answer first in {first} of them. Rank is filtered: other known answers do not count against it. "
+        + ("Shares are as fitted on valid." if f.run.probabilities is not None else "p is the model's own.")
     )
     return paragraph(words) + grid([_question(q) for q in f.questions], "three")
 
 
 def _question(q: Question) -> Markup:
-    return part("question", q, max([1e-12, *(answer.probability for answer in q.answers)]))
+    shares = [a.share if a.share is not None else a.probability for a in q.answers]
+    return part("question", q, shares, max([1e-12, *shares]))

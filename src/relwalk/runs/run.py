@@ -163,6 +163,17 @@ class Run(Shown):
         """What its scores mean, as fitted on valid when its training ended; None: it is not calibrated."""
         return self.record.probabilities
 
+    @property
+    def uncalibrated(self) -> str | None:
+        """Why its scores mean no more than the model says; None when they were fitted."""
+        if self.probabilities is not None:
+            return None
+        if len(self.graph.valid) == 0:
+            return "the graph has no valid triples"
+        if self.record.status != "finished":
+            return "its training is not finished"
+        return "it was saved by an earlier relwalk; train it again"
+
     @cached_property
     def keys(self) -> KeyCache:
         """The keys of all entities, made once and used by every prediction."""

@@ -17,6 +17,7 @@ from relwalk.display import Shown, caption, folded
 from relwalk.errors import choose
 from relwalk.evaluation.calibration import calibration
 from relwalk.evaluation.estimate import Absent
+from relwalk.evaluation.probabilities import Probabilities
 from relwalk.evaluation.ranking import CandidateRule, rank
 from relwalk.evaluation.trained import Trained, model_and_graph
 from relwalk.graph.graph import Graph
@@ -85,6 +86,7 @@ def analyse(
     `candidates` the rule for the H@10 that is correlated ("argument" is the paper's). `progress`: see
     `relwalk.progress`.
     """
+    fitted = getattr(model, "probabilities", None) if graph is None else None  # of the run, on its own graph
     model, graph = model_and_graph(model, graph, "analyse")
     check_whole("directions", directions, 2, DIRECTIONS)
     check_whole("sample", sample, 2)
@@ -93,7 +95,7 @@ def analyse(
     wanted = list(PARTS) if parts is None else [name for name in PARTS if name in parts]
     for name in parts or ():
         choose("part of the analysis", name, PARTS)
-    bench = _Bench(model, graph, directions, sample, step, candidates, seed)
+    bench = _Bench(model, graph, fitted, directions, sample, step, candidates, seed)
     found: dict[str, Part] = {}
     with shown(progress) as on_progress:
         for number, name in enumerate(wanted):
@@ -110,6 +112,7 @@ class _Bench:
 
     model: Scorer
     graph: Graph
+    probabilities: Probabilities | None
     directions: int
     sample: int
     step: float
@@ -171,5 +174,7 @@ PARTS: dict[str, Callable[[_Bench], Part]] = {
     "correlation": _Bench.correlation,
     "theorem": _Bench.theorem,
     "limits": lambda bench: limits(bench.model, step=bench.step, seed=bench.seed, progress=bench.on_progress),
-    "calibration": lambda bench: calibration(bench.model, bench.graph, seed=bench.seed, progress=bench.on_progress),
+    "calibration": lambda bench: calibration(
+        bench.model, bench.graph, bench.probabilities, seed=bench.seed, progress=bench.on_progress
+    ),
 }

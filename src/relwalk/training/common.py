@@ -87,6 +87,7 @@ class CommonSettings(Settings):
         "has no end unless it is said",
         panel="Objective",
         otherwise="1, or by graph",
+        search=Between(0.02, 1.0, "log"),
         gt=0,
         le=1,
     )

@@ -1,0 +1,99 @@
+"""What is read from the scores of all entities for a question: features of candidates, and its own temperature.
+
+`w` are scores times β, less the greatest of the question: at most 0, and 0 is the first answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from relwalk.graph.lists import Lists
+
+Floats = NDArray[np.float64]
+FEATURES = (
+    "log share among the new answers",
+    "height above the mean of all entities",
+    "height above the mean of the known answers; 0 without any",
+    "log(1 + known answers)",
+    "spread of the scores of all entities",
+)
+RISING = 3  # the first features grow with the score, and their slopes are not negative: so does the confidence
+NOTHING = -1e9  # in place of -inf, where a difference is taken
+OCTAVES, HALVINGS = 4.0, 12  # γ lies between 2^-4 and 2^4, and is found by halving
+
+
+def features(scores: Tensor, betas: Floats, known: Lists, columns: NDArray[np.integer]) -> Floats:
+    """The `FEATURES` of candidates, from the scores of all entities; -inf for one that has no score.
+
+    # (questions, columns, features)
+    """
+    w = _times(scores - scores.amax(1, keepdim=True), betas)  # (questions, entities)
+    row, place = _index(known.row_of_each_value(), w), _index(known.values, w)
+    of_known = _array(w[row, place])
+    own = _array(w.gather(1, _index(columns, w)))
+    finite = w.isfinite()
+    entities = finite.sum(1).clamp_(min=1)
+    filled = w.masked_fill(~finite, 0.0)
+    mean = filled.sum(1) / entities
+    spread = (filled.square_().sum(1) / entities - mean.square()).clamp_(min=0).sqrt()
+    w[row, place] = -torch.inf
+    found = np.empty((*columns.shape, len(FEATURES)))
+    found[..., 0] = np.minimum(own - _log_sum(w)[:, None], 0.0)
+    found[..., 1] = own - _array(mean)[:, None]
+    found[..., 2] = (known.lengths > 0)[:, None] * (np.maximum(own, NOTHING) - _means(known, of_known)[:, None])
+    found[..., 3] = np.log1p(known.lengths)[:, None]
+    found[..., 4] = _array(spread)[:, None]
+    found[np.isneginf(own)] = -np.inf
+    return found
+
+
+def sharpened(scores: Tensor, betas: Floats, known: Lists, log_odds: Callable[[Floats], Floats]) -> Floats:
+    """β at which the first new answer has the share that `log_odds` says for its share at `betas`.  # (questions,)
+
+    As near to it as γ = β / `betas` may go. A question without new answers keeps its β.
+    """
+    new = scores.clone()
+    new[_index(known.row_of_each_value(), new), _index(known.values, new)] = -torch.inf
+    top = new.amax(1, keepdim=True)
+    w = _times(new - top.clamp(min=NOTHING), betas)
+    share = np.exp(-_log_sum(w))
+    wanted = np.logaddexp(0.0, -log_odds(share))  # -log of the share
+    low, high = np.full(len(betas), -OCTAVES), np.full(len(betas), OCTAVES)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        too_flat = _log_sum(_times(w.clone(), 2**middle)) > wanted
+        low, high = np.where(too_flat, middle, low), np.where(too_flat, high, middle)
+    return np.where(np.isneginf(_array(top[:, 0])), betas, betas * 2 ** ((low + high) / 2))
+
+
+def _times(w: Tensor, factors: Floats) -> Tensor:
+    """Each row times its factor, in place."""
+    return w.mul_(torch.from_numpy(factors).to(w).unsqueeze(1))
+
+
+def _log_sum(w: Tensor) -> Floats:
+    """log Σ exp of each row; far below any score where nothing is left.  # (rows,)"""
+    top = w.amax(1, keepdim=True).clamp(min=NOTHING)
+    total = _array((w - top).exp_().sum(1))
+    return np.asarray(_array(top[:, 0]) + np.log(np.maximum(total, 1e-30)))
+
+
+def _means(lists: Lists, values: Floats) -> Floats:
+    """The mean of the finite values of each list; 0 without any.  # (lists,)"""
+    there = np.isfinite(values)
+    row = lists.row_of_each_value()[there]
+    counts = np.bincount(row, minlength=len(lists))
+    return np.asarray(np.bincount(row, values[there], minlength=len(lists)) / np.maximum(counts, 1))
+
+
+def _index(array: NDArray[np.integer], like: Tensor) -> Tensor:
+    return torch.from_numpy(array.astype(np.int64)).to(like.device)
+
+
+def _array(tensor: Tensor) -> Floats:
+    return tensor.double().cpu().numpy()
