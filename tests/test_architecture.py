@@ -56,8 +56,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "evaluation": under(
         "evaluation",
         "baselines calibration classification comparison confidence_fit estimate judged labelled metrics "
-        "probability_check probability_fit questions ranking records result score_blocks scores share_fit trained truth "
-        "tuning",
+        "probability_check probability_fit questions ranking records result score_blocks scores share_fit trained "
+        "truth tuning",
     ),
     "discovery": under(
         "discovery", "best doubtful duplicates evidence judged links neighbours questions shares sweep table"

@@ -104,8 +104,10 @@ def test_a_model_adds_to_what_its_bases_declare() -> None:
 
 def test_the_default_recipe_is_within_reach() -> None:
     """The values that the default has can be held against those that are drawn."""
-    space = search_space(FIVE, {})
-    assert space.usual == {**space.usual, "dim": 128, "schedule": "constant", "entity_dropout": 0.0}
+    space, record = search_space(FIVE, {}), plan(FIVE)
+    default = {"dim": record.model.dim, **record.training.flat()}
+    for name in ("dim", "schedule", "entity_dropout", "l2", "decay_end", "batch_size"):
+        assert space.usual[name] == default[name], name
 
 
 numbers = st.floats(1e-6, 1e6, allow_nan=False)
