@@ -108,7 +108,7 @@ def table(records: dict[str, Any]) -> str:
             "",
             f"`{records['command']}` on {records['machine']}, {records['threads']} threads, seed 0, float32. MRR over "
             "all entities, filtered, both sides. A trial draws lr, l2, dim and entity dropout at random and keeps them "
-            "constant; the best is chosen on valid.",
+            f"constant; the best is chosen on valid. {records['note']}".rstrip(),
             "",
             f"On {near} of {len(graphs)} graphs the default's test MRR is above the best trial's less {NEAR}.",
             "",
@@ -121,18 +121,26 @@ def table(records: dict[str, Any]) -> str:
     )
 
 
+def _measuring(arguments: list[str]) -> list[str]:
+    """Those that say what is measured: neither a place nor a note."""
+    beside = {i + k for i, word in enumerate(arguments) if word in ("--out", "--note") for k in (0, 1)}
+    return [word for i, word in enumerate(arguments) if i not in beside]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} trials instead of {TRIALS}")
     parser.add_argument("--graphs", default=",".join(GRAPHS), help="some of them, by name")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--again", action="store_true", help="forget what was measured before")
+    parser.add_argument("--note", default="", help="what should be known of the figures")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
     path = given.out / "recipes.json"
     earlier = json.loads(path.read_text()) if path.is_file() and not given.again else {}
     records = {
-        "command": shlex.join(["python", "bench/recipes.py", *sys.argv[1:]]),
+        "command": shlex.join(["python", "bench/recipes.py", *_measuring(sys.argv[1:])]),
+        "note": given.note or earlier.get("note", ""),
         "machine": in_words(describe()),
         "threads": given.threads,
         "graphs": earlier.get("graphs", {}),
