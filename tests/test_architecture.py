@@ -55,7 +55,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "evaluation": under(
         "evaluation",
-        "baselines calibration classification comparison confidence_fit estimate judged labelled metrics "
+        "baselines calibration classification comparison confidence_fit estimate judged labelled logistic metrics "
         "probability_check probability_fit questions ranking records result score_blocks scores share_fit trained "
         "truth tuning",
     ),

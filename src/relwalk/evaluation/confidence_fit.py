@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression, minimize
+from scipy.optimize import isotonic_regression
 from torch import Tensor
 
 from relwalk.evaluation.candidate_features import FEATURES, RISING, features
+from relwalk.evaluation.logistic import LogisticRegression
 from relwalk.evaluation.probabilities import Floats, Odds, Temperatures
 from relwalk.evaluation.score_blocks import leave_out, sample, score_blocks
 from relwalk.graph.answers import KnownAnswers, Side
@@ -181,28 +182,25 @@ def _regression(found: Candidates) -> Odds:
     """Weighted maximum likelihood; slopes of what rises with the score are not negative, offsets are drawn to 0."""
     weight = found.weight * (found.fact.sum() / found.weight[found.fact].sum())  # a fact counts as one
     mean, scale = found.features.mean(0), found.features.std(0) + 1e-9
-    x = (found.features - mean) / scale
     kinds, place = np.unique(found.relation, return_inverse=True)
-    true, count = found.fact.astype(np.float64), x.shape[1]
-
-    def loss(p: Floats) -> tuple[float, Floats]:
-        slopes, offsets = p[1 : count + 1], p[count + 1 :]
-        log_odds = p[0] + x @ slopes + offsets[place]
-        value = weight @ (np.logaddexp(0.0, log_odds) - true * log_odds)
-        error = weight * (1 / (1 + np.exp(-log_odds)) - true)
-        own = np.bincount(place, error, minlength=len(kinds)) + RIDGE * offsets
-        slope = np.concatenate([[error.sum()], error @ x + 0.01 * slopes, own])
-        return float(value + 0.005 * slopes @ slopes + RIDGE / 2 * offsets @ offsets), slope
-
-    start = np.zeros(1 + count + len(kinds))
+    true, count = found.fact.astype(np.float64), found.features.shape[1]
+    regression = LogisticRegression(
+        x=np.column_stack([np.ones(len(weight)), (found.features - mean) / scale]),
+        group=place,
+        true=true,
+        weight=weight,
+        ridge=np.array([0.0, *[0.01] * count]),
+        group_ridge=RIDGE,
+        not_negative=np.array([False, *[True] * RISING, *[False] * (count - RISING)]),
+    )
+    start = np.zeros(1 + count)
     start[0] = np.log(true @ weight / max(weight @ (1 - true), 1e-9))
-    bounds = [(None, None), *[(0.0, None)] * RISING, *[(None, None)] * (len(start) - 1 - RISING)]
-    p = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 300}).x
-    slopes = p[1 : count + 1] / scale
+    line, offsets = regression.solve(start)
+    slopes = line[1:] / scale
     return Odds(
-        intercept=float(p[0] - slopes @ mean),
+        intercept=float(line[0] - slopes @ mean),
         slopes=tuple(slopes.tolist()),
-        by_relation=dict(zip(kinds.tolist(), p[count + 1 :].tolist(), strict=True)),
+        by_relation=dict(zip(kinds.tolist(), offsets.tolist(), strict=True)),
         knots=(0.0,),
         values=(0.0,),
     )
