@@ -78,4 +78,4 @@ class LogisticRegression:
         return step, -(of_groups + step @ mixed) / own
 
     def _by_group(self, values: Floats) -> Floats:
-        return np.bincount(self.group, values, minlength=int(self.group.max()) + 1)
+        return np.asarray(np.bincount(self.group, values, minlength=int(self.group.max()) + 1), np.float64)
