@@ -38,7 +38,7 @@ def test_what_is_fitted_is_right_and_what_is_not_is_wrong() -> None:
     assert ece < 0.03
     shuffled = fit_truth(x, np.random.default_rng(2).permutation(labels), None)
     assert truth_error(shuffled.probability(unseen), truth, None)[1] > brier + 0.05
-    unfitted = Truth(slope=1.0, intercept=0.0, spread=0.1, labelled=0.5, base_rate=0.5)
+    unfitted = Truth(knots=(-9.0, 9.0), values=(-90.0, 90.0), labelled=0.5, base_rate=0.5)
     assert truth_error(unfitted.probability(unseen), truth, None)[0] > 0.1
 
 
@@ -46,9 +46,11 @@ def test_a_probability_rises_with_the_score_and_stays_within_bounds() -> None:
     x, labels = drawn(500, 0)
     fitted = fit_truth(x, labels, None)
     p = fitted.probability(np.array([-1e6, -1.0, 0.0, 1.0, 1e6]))
-    assert (np.diff(p) > 0).all() and p.min() >= 0 and p.max() <= 1
+    assert (np.diff(p) >= 0).all() and p[1] < p[2] < p[3] and p.min() > 0 and p.max() < 1
     falling = fit_truth(-x, labels, None)
-    assert falling.slope == 0.0  # a higher score is never less probable
+    assert (np.diff(falling.probability(np.sort(x))) >= 0).all()  # a higher score is never less probable
+    one = fit_truth(np.zeros(3), np.array([True, True, True]), None)
+    assert 0.5 < one.probability(np.zeros(1))[0] < 1
 
 
 def test_the_base_rate_moves_the_odds_and_keeps_them_right() -> None:

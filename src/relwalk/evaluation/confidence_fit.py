@@ -31,7 +31,7 @@ CANDIDATES, SURE, EVERY = 64, 8, 8  # new answers looked at; those kept in any c
 RIDGE = 1.0  # pulls the offset of a relation to 0 like one fact at even odds
 FOLDS = 3
 SCARCE = 10  # facts that a regression needs
-LEVELS = 60  # of the map, at most
+FEWEST, NEAR = 15, 8.0  # facts of a level of the map; how many times the odds of the next it may have and be joined
 TAIL, BEYOND = 30.0, 3.0  # log-odds over which the map goes on, one to one, below its first knot and above its last
 
 
@@ -211,20 +211,36 @@ def _regression(found: Candidates) -> Odds:
 def _rising_map(linear: Floats, found: Candidates) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """From what a regression says to log-odds as they were: isotonic regression, a knot for each of its levels.
 
-    Half a false candidate that was not drawn is thought to stand at the top. Levels without a fact lie below the knots.
+    A false candidate that was not drawn is thought to stand at the top. Levels without a fact lie below the knots.
     """
     order = np.argsort(linear)
-    doubt = 0.5 * np.median(found.weight[~found.fact]) if (~found.fact).any() else 0.5
+    doubt = float(np.median(found.weight[~found.fact])) if (~found.fact).any() else 1.0
     linear = np.append(linear[order], linear[order[-1]])
     weight, fact = np.append(found.weight[order], doubt), np.append(found.fact[order], False)
     rate = isotonic_regression(fact.astype(np.float64), weights=weight).x
     level = np.concatenate([[0], np.cumsum(np.diff(rate) > 1e-12)])
-    true, every = np.bincount(level, weight * fact), np.bincount(level, weight)
-    kept = np.flatnonzero(true > 0)
-    kept = kept[np.unique(np.linspace(0, len(kept) - 1, min(len(kept), LEVELS)).round().astype(int))]
-    knots = (np.bincount(level, linear * weight * fact) / np.maximum(true, 1e-300))[kept]
-    values = np.log(true[kept]) - np.log(np.maximum(every - true, 1e-9 * every)[kept])
+    of_facts = weight * fact
+    columns = (fact.astype(np.float64), of_facts, weight - of_facts, linear * of_facts)
+    sums: Floats = np.stack([np.bincount(level, column) for column in columns], 1).astype(np.float64)
+    knots, values = _levels(sums[sums[:, 0] > 0])
     knots = np.concatenate([[knots[0] - TAIL], knots, [knots[-1] + BEYOND]])
     values = np.concatenate([[values[0] - TAIL], values, [values[-1] + BEYOND]])
     rises = np.concatenate([[True], np.diff(knots) > 0])
     return tuple(knots[rises].tolist()), tuple(np.maximum.accumulate(values)[rises].tolist())
+
+
+def _levels(sums: Floats) -> tuple[Floats, Floats]:
+    """Knots and log-odds of levels, each given by facts, their weight, the weight of others, and Σ weight · place.
+
+    From the top down, one with few facts is joined to the next if that is not far below: few facts flatter themselves.
+    """
+    groups = [sums[-1]]
+    for level in sums[-2::-1]:
+        top = groups[-1]
+        near = top[1] * max(level[2], 1e-9) < NEAR * level[1] * max(top[2], 1e-9)
+        if top[0] < FEWEST and near:
+            groups[-1] = top + level
+        else:
+            groups.append(level)
+    _, true, false, place = np.array(groups[::-1]).T
+    return place / true, np.log(true) - np.log(np.maximum(false, 1e-9 * true))

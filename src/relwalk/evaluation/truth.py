@@ -1,9 +1,9 @@
-"""The probability that a triple is true, from its score: logistic regression on labelled triples (Platt 1999).
+"""The probability that a triple is true, from its score: isotonic regression on labelled triples.
 
-    log-odds = a (s - θ_R) / spread + b + logit(base rate) - logit(share of true ones among the labelled)
+    log-odds = m(s - θ_R) + logit(base rate) - logit(share of true ones among the labelled),   m: a non-decreasing map
 
-θ_R is the threshold of the relation. What a and b are fitted to is told with thresholds of other folds of valid, which
-are not as good as on the triples that chose them. The base rate is how many of all the triples asked about are true.
+θ_R is the threshold of the relation. What m is fitted to is told with thresholds of other folds of valid, which are not
+as good as on the triples that chose them. The base rate is how many of all the triples asked about are true.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import isotonic_regression
 
 from relwalk.evaluation.calibration import BINS, expected_calibration_error
 from relwalk.evaluation.metrics import Floats
@@ -25,37 +25,37 @@ Bools = NDArray[np.bool_]
 class Truth:
     """How a score above or below the threshold of its relation becomes a probability; with a base rate."""
 
-    slope: float  # not negative: a higher score is never less probable
-    intercept: float
-    spread: float
+    knots: tuple[float, ...]  # of the map, straight between them and level beyond
+    values: tuple[float, ...]  # log-odds, not falling
     labelled: float  # share of true ones among the triples that it was fitted on
     base_rate: float
 
     def probability(self, margins: Floats) -> Floats:
         """Of scores less their thresholds.  # (triples,)"""
         shift = _logit(self.base_rate) - _logit(self.labelled)
-        log_odds = np.clip(self.slope * margins / self.spread + self.intercept + shift, -700, 700)
-        return np.asarray(1 / (1 + np.exp(-log_odds)))
+        return np.asarray(1 / (1 + np.exp(-np.interp(margins, self.knots, self.values) - shift)))
 
     def as_dict(self) -> dict[str, Any]:
         return {"base_rate": self.base_rate, "labelled_share": self.labelled}
 
 
 def fit_truth(margins: Floats, labels: Bools, base_rate: float | None) -> Truth:
-    """Maximum likelihood, with a pull of one triple to no slope; the base rate is the labelled share unless said."""
-    spread = float(margins.std()) or 1.0
-    z, true = margins / spread, labels.astype(np.float64)
-    x = np.stack([z, np.ones(len(z))], 1)
+    """Levels of the isotonic map are its knots; the base rate is the labelled share unless said.
 
-    def loss(p: Floats) -> tuple[float, Floats]:
-        log_odds = x @ p
-        value = np.sum(np.logaddexp(0.0, log_odds) - true * log_odds) + p @ p / 2
-        return float(value), x.T @ (1 / (1 + np.exp(-log_odds)) - true) + p
-
-    slope, intercept = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B", bounds=[(0, None), (None, None)]).x
-    # As if there were one more of each kind: never quite 0 or 1.
-    labelled = float((true.sum() + 1) / (len(true) + 2))
-    return Truth(float(slope), float(intercept), spread, labelled, labelled if base_rate is None else base_rate)
+    One more true triple is thought to stand at the bottom and a false one at the top: nothing is quite true or false.
+    """
+    order = np.argsort(margins, kind="stable")
+    x = np.concatenate([margins[order[:1]], margins[order], margins[order[-1:]]])
+    true = np.concatenate([[1.0], labels[order].astype(np.float64), [0.0]])
+    rate = isotonic_regression(true).x
+    level = np.concatenate([[0], np.cumsum(np.diff(rate) > 1e-12)])
+    counts = np.bincount(level)
+    knots, share = np.bincount(level, x) / counts, np.bincount(level, true) / counts
+    rises = np.concatenate([[True], np.diff(knots) > 0])
+    values = np.log(share) - np.log1p(-share)
+    labelled = float((labels.sum() + 1) / (len(labels) + 2))
+    known = labelled if base_rate is None else base_rate
+    return Truth(tuple(knots[rises].tolist()), tuple(values[rises].tolist()), labelled, known)
 
 
 def truth_error(p: Floats, labels: Bools, base_rate: float | None) -> tuple[float, float]:
