@@ -23,6 +23,7 @@ The run is in runs/world, its page in runs/world/report.html. Try next:
   relwalk predict runs/world --relation capital_of --tail Portugal
   relwalk predict runs/world --head "Hong Kong" --relation uses_currency
   relwalk evaluate runs/world --candidates argument
+  relwalk discover runs/world -k 20
   relwalk classify runs/world
   relwalk analyse runs/world
   relwalk export runs/world vectors.npz

@@ -34,7 +34,7 @@ def test_help_and_version_do_not_wait_for_torch() -> None:
     "verb",
     [
         *("train", "resume", "evaluate", "classify", "predict", "export", "info", "datasets", "convert"),
-        *("analyse", "report", "walk", "generate", "models", "compare", "walk2vec", "tune"),
+        *("analyse", "report", "walk", "generate", "models", "compare", "walk2vec", "tune", "discover"),
     ],
 )
 def test_every_verb_explains_itself(verb: str) -> None:

@@ -14,17 +14,18 @@ from relwalk.evaluation.probabilities import Probabilities
 from relwalk.evaluation.score_blocks import score_blocks
 from relwalk.graph.answers import Side
 from relwalk.graph.graph import Graph
-from relwalk.graph.lists import Ints
+from relwalk.graph.lists import Ints, Longs
 from relwalk.models.base import Scorer
 
 
 def fitted_shares(model: Scorer, graph: Graph, fitted: Probabilities, links: Links) -> Doubles:
     """p(t | h, R) or p(h | R, t) of each link, by the question that it was asked with.  # (links,)"""
     found = np.zeros(len(links))
-    for side, mine in (("tail", np.flatnonzero(links.by_tail)), ("head", np.flatnonzero(~links.by_tail))):
+    sides: dict[Side, Longs] = {"tail": np.flatnonzero(links.by_tail), "head": np.flatnonzero(~links.by_tail)}
+    for side, mine in sides.items():
         some = links.take(mine)
         given, answer = (some.head, some.tail) if side == "tail" else (some.tail, some.head)
-        found[mine] = _side(model, graph, fitted, side, given, some.relation, answer)  # type: ignore[arg-type]
+        found[mine] = _side(model, graph, fitted, side, given, some.relation, answer)
     return found
 
 
