@@ -40,6 +40,11 @@ def test_what_few_triples_say_of_an_entity_is_held_more_firmly() -> None:
     assert few["l2"] * few["decay_end"] > ends[1] and (dense["schedule"], few["schedule"]) == ("constant", "cosine")
 
 
+def test_without_valid_the_end_of_the_path_is_no_weaker_than_serves() -> None:
+    blind, seeing = by_shape(dataclasses.replace(shape(), selects=False)), by_shape(shape())
+    assert blind["l2"] * blind["decay_end"] > 2 * seeing["l2"] * seeing["decay_end"] and blind["schedule"] == "cosine"
+
+
 def test_many_relations_of_few_triples_get_blocks() -> None:
     assert choose_blocks(shape(relations=10, triples=100_000), 128) == 1
     few = [choose_blocks(shape(relations=n, triples=10_000), 128) for n in (10, 100, 1000)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -17,7 +18,16 @@ from relwalk.theory.closed_loop import ClosedLoop, closed_loop
 from relwalk.theory.generate import generate
 
 ENTITIES, RELATIONS, TRIPLES, DIM = 200, 4, 10_000, 16
-EPOCHS, L2 = 60, 0.1
+EPOCHS = 60
+PLAIN: dict[str, Any] = {  # nothing by the graph's shape: what comes back is to be the model's doing alone
+    "epochs": EPOCHS,
+    "l2": 0.1,
+    "schedule": "constant",
+    "entity_dropout": 0.0,
+    "blocks": 1,
+    "batch_size": 1024,
+    "validate_every": 10,
+}
 
 
 def loop_of(run: Run, truth: Path | None, seed: int) -> Loop | Absent:
@@ -34,5 +44,5 @@ def loop_of(run: Run, truth: Path | None, seed: int) -> Loop | Absent:
 def small_loop(seed: int) -> ClosedLoop:
     """The closed loop of a small graph, drawn and learned by seed. No run changes it: it is kept."""
     generated = generate(ENTITIES, RELATIONS, TRIPLES, DIM, seed=seed)
-    run = train(generated.graph, dim=DIM, epochs=EPOCHS, l2=L2, seed=seed, threads=torch.get_num_threads())
+    run = train(generated.graph, dim=DIM, **PLAIN, seed=seed, threads=torch.get_num_threads())
     return closed_loop(generated, run.model, seed=seed)

@@ -11,6 +11,7 @@ import torch
 import relwalk
 from relwalk.errors import RelWalkError
 from relwalk.graph.graph import Graph
+from relwalk.synthetic import PLAIN
 from relwalk.theory.closed_loop import closed_loop
 from relwalk.theory.generate import Generated, _draw, generate, log_joint
 
@@ -21,7 +22,7 @@ def generated() -> Generated:
 
 
 def learn(graph: Graph) -> relwalk.Scorer:
-    return relwalk.train(graph, dim=16, epochs=60, l2=0.1, seed=0, threads=1).model
+    return relwalk.train(graph, dim=16, seed=0, threads=1, **PLAIN).model
 
 
 def test_it_draws_as_many_distinct_triples_as_asked(generated: Generated) -> None:
