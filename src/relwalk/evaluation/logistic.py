@@ -17,7 +17,7 @@ from scipy.special import expit
 
 Floats = NDArray[np.float64]
 STEPS, HALVINGS = 50, 30
-NEAR = 1e-6  # a step that moves no log-odds further is the last
+NEAR = 1e-4  # a step that moves no slope and no offset further is the last: Newton has then met the minimum to 1e-8
 
 
 @dataclass(frozen=True, eq=False)
