@@ -6,12 +6,14 @@ import os
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that wait for each other on busy cores must not spin
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from relwalk.evaluation import probability_fit
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
 from relwalk.graph.vocabulary import Vocabulary
@@ -42,6 +44,17 @@ def make_graph(train: list, valid: list = (), test: list = (), *, entities: int 
         valid=triples(valid),
         test=triples(test),
     )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def brief_calibration(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Most tests that train do not look at probabilities: those are then fitted on fewer questions."""
+    judged = ("probabilities", "truth", "calibration", "discovery", "prediction", "report")
+    with pytest.MonkeyPatch.context() as patch:
+        if not any(word in request.module.__name__ for word in judged):
+            patch.setattr(probability_fit, "MOST", probability_fit.FEWEST)
+            patch.setattr(probability_fit, "QUESTIONS", 100)
+        yield
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from relwalk.models.base import Scorer
 
 SCORES = 1 << 27  # that each part looks at, about: what bounds its time
 FEWEST, MOST = 150, 4000  # triples of valid that a side is fitted on
+QUESTIONS = 1500  # of each of the three kinds that confidences are fitted on, at most
 PAIRS = 500  # triples that the temperature of p(R | h, t) is fitted on
 
 
@@ -36,7 +37,7 @@ def fit_probabilities(model: Scorer, graph: Graph, *, seed: int = 0) -> Probabil
 def _fit_side(model: Scorer, graph: Graph, side: Side, rng: np.random.Generator) -> SideProbabilities:
     triples = graph.valid[sample(len(graph.valid), _most(graph, 2), rng)]
     shares = fit_shares(first_answers(model, graph, side, triples), rng)
-    questions = draw_questions(graph, side, graph.valid, min(1500, _most(graph, 6)), rng)
+    questions = draw_questions(graph, side, graph.valid, min(QUESTIONS, _most(graph, 6)), rng)
     asked, unasked = candidates(model, graph, side, questions, shares.temperatures, rng)
     return SideProbabilities(
         temperatures=shares.temperatures,
