@@ -116,7 +116,7 @@ def test_no_text_is_a_traceback(place: Path) -> None:
         (["train", "g.tsv", "--device", "meta"], "device 'meta' cannot be used here"),
         (["evaluate", "run", "--device", "foo"], "device is 'foo'"),
         (["resume", "run", "--device", "foo"], "device is 'foo'"),
-        (["train", "g.tsv", "--dim", "65536"], "needs at least"),
+        (["train", "g.tsv", "--dim", "65536", "--blocks", "1"], "needs at least"),
         (["generate", "--out", "x", "--dim", "65536", "--relations", "40"], "needs at least"),
         (["walk", "run", "--paths", "2147483647"], "needs at least"),
         (["train", "g.tsv", "--lr", "inf"], "--lr"),

@@ -101,7 +101,7 @@ def test_confidences_are_how_often_links_were_facts(run: Run, fitted: Probabilit
             ("base rate", np.full(len(some.fact), base)),
         ):
             losses[side, name] = -np.average(np.log(np.where(some.fact, p, 1 - p)), weights=some.weight)
-        assert losses[side, "fitted"] < losses[side, "base rate"] < losses[side, "shuffled"]
+        assert losses[side, "fitted"] < 0.95 * min(losses[side, "base rate"], losses[side, "shuffled"]), losses
 
 
 class Table(Scorer):
@@ -363,10 +363,11 @@ def test_knots_must_rise() -> None:
 
 def test_a_run_that_goes_on_is_fitted_again_and_a_compressed_one_too(tmp_path: Path) -> None:
     _, graph = neighbours()
-    two = train(graph, dim=8, epochs=2, out=tmp_path / "run", threads=1)
+    steady = {"dim": 8, "l2": 0.1, "schedule": "constant", "entity_dropout": 0.0, "validate_every": 1, "threads": 1}
+    two = train(graph, epochs=2, out=tmp_path / "run", **steady)
     four = resume(tmp_path / "run", epochs=4)
     assert two.probabilities is not None and four.probabilities not in (None, two.probabilities)
     assert load_run(tmp_path / "run").probabilities == four.probabilities
-    assert train(graph, dim=8, epochs=4, threads=1).probabilities == four.probabilities  # by the seed
+    assert train(graph, epochs=4, **steady).probabilities == four.probabilities  # by the seed
     small = compress(four, out=tmp_path / "small", rank=2).run
     assert small.probabilities is not None and load_run(tmp_path / "small").probabilities == small.probabilities

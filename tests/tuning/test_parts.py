@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from relwalk.checks import MOST
 from relwalk.errors import RelWalkError, RunError
 from relwalk.evaluation.comparison import Moment, graph_facts
 from relwalk.evaluation.tuning import Trial, best_of, ranked, read_trial
+from relwalk.experiment import plan
 from relwalk.graph.graph import Graph
 from relwalk.space import Among, Between
 from relwalk.tuning import folder as folders
@@ -128,11 +130,14 @@ def test_the_epochs_of_a_trial_fit_into_its_time(world: Graph, monkeypatch: pyte
     monkeypatch.setattr(Pace, "seconds", property(lambda self: 1.0))
     monkeypatch.setattr(pacing, "LONGEST", 0.05)
     given = {"dim": 4, "threads": 1, "batch_size": 4096}
-    planned = plan_epochs(world, given, 60.0)
-    assert 20 <= planned["epochs"] <= 54 and planned["validate_every"] == max(1, planned["epochs"] // 10)
-    assert planned["patience"] * planned["validate_every"] >= 50
+    usual, planned = plan(world, **given).training, plan_epochs(world, given, 60.0)
+    assert 20 <= planned["epochs"] <= 54
+    assert planned.get("validate_every", usual.validate_every) <= max(1, planned["epochs"] // 10)
+    assert plan_epochs(world, given, 12.0)["patience"] == MOST  # of a decay that falls
+    steady = plan_epochs(world, {**given, "l2": 0.1}, 12.0)
+    assert steady["patience"] * steady["validate_every"] >= 5 * usual.validate_every
     assert plan_epochs(world, given, 0.5)["epochs"] == 1
-    assert plan_epochs(world, given, 1e6) == {"epochs": 100}  # no more than it would have
+    assert plan_epochs(world, given, 1e6) == {"epochs": usual.epochs}  # no more than it would have
     assert plan_epochs(world, {**given, "epochs": 7, "validate_every": 3}, 1e6) == {"epochs": 7}
 
 

@@ -19,6 +19,7 @@ from relwalk.children import Child
 from relwalk.errors import GraphError, Interrupted, RefusedOverwrite, RelWalkError, TrainingDiverged
 from relwalk.evaluation.comparison import Moment
 from relwalk.evaluation.tuning import Trial, Tuning, read_trial
+from relwalk.experiment import plan
 from relwalk.report.tuning import write_tuning
 from relwalk.training.stopping import StopRequest
 from relwalk.tuning import child, tune
@@ -70,7 +71,7 @@ def test_the_first_trial_is_the_default_recipe(folder: Path) -> None:
     command("train", "facts.tsv", *words, "--out", "default", cwd=folder)
     run = relwalk.load_run(folder / "default")
     assert first.valid_mrr == relwalk.rank(run, split="valid").mrr
-    assert {**first.settings, "patience": 5} == {**first.settings, **run.record.training.flat()}
+    assert first.settings == {**first.settings, **run.record.training.flat()}
     assert json.loads((folder / "out" / "tune.json").read_text())["best"]["valid_mrr"] >= first.valid_mrr
 
 
@@ -207,7 +208,7 @@ def put_finished(folder: StudyFolder, count: int, mrr: float) -> None:
     usual = folder.read_study().usual
     for number in range(1, count + 1):
         curve = tuple(Moment(float(i), i, 1.0, mrr) for i in (1, 2, 3))
-        folder.place(number).mkdir()
+        folder.place(number).mkdir(exist_ok=True)
         folder.write(Trial(number, usual, "finished", planned={"epochs": 3}, valid_mrr=mrr, curve=curve, seconds=1.0))
 
 
@@ -285,7 +286,7 @@ def test_epochs_are_as_many_as_the_time_allows(tmp_path: Path) -> None:
     study = folder.read_study()
     folder.write_study(replace(study, fixed={"dim": 4, "threads": 1}))
     for trial in work(folder, 2, budget=60.0):
-        assert trial.status == "finished" and 1 <= trial.epochs <= 100
+        assert trial.status == "finished" and 1 <= trial.epochs <= plan(FIVE).training.epochs
         assert trial.settings["epochs"] == trial.epochs and trial.seconds < 30
 
 

@@ -19,10 +19,12 @@ from tools.campaign.place import Place
 # For each verb a command line that works and is quick; its options are then given other values.
 BASIS: dict[str, list[str]] = {
     "train": ["facts.tsv", "--dim", "4", "--epochs", "1", "--out", "new/run", "--threads", "1"],
+    "tune": ["facts.tsv", "--dim", "4", "--epochs", "1", "--budget", "5s", "--trials", "1", "--out", "new/search"],
     "resume": ["stopped"],
     "evaluate": ["run"],
     "classify": ["run"],
     "predict": ["run", "--head", "e1", "--relation", "r1"],
+    "discover": ["run", "-k", "5"],
     "export": ["run", "new/vectors.npz"],
     "analyse": ["run", "--directions", "10", "--sample", "10", "--part", "orthogonality"],
     "walk": ["run", "--start", "e1", "--steps", "2", "--paths", "2"],

@@ -122,14 +122,22 @@ def _plain(annotation: Any) -> Any:
     return next((part for part in get_args(annotation) if part is not NoneType), annotation)
 
 
-def made_command(name: str, verb: Callable[..., None], words: str, *, without: Container[str] = ()) -> Any:
-    """A verb with a flag for every setting of a training; `words` say what it does."""
+def with_flags(verb: Callable[..., None], *, without: Container[str] = ()) -> Callable[..., None]:
+    """A verb with a flag for every setting of a training."""
     flags = [flag(keyword) for keyword in all_keywords().values() if keyword.name not in without]
+    return options.with_reading(with_parameters(verb, flags))
+
+
+def made_command(name: str, verb: Callable[..., None], words: str) -> Any:
+    """A verb as a command by itself; `words` say what it does."""
     made = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    made.command(name, cls=Paneled, help=words)(options.with_reading(with_parameters(verb, flags)))
+    made.command(name, cls=Paneled, help=words)(verb)
     return typer.main.get_command(made)
+
+
+VERB = with_flags(train)
 
 
 def command(words: str) -> Any:
     """The verb with all its flags; `words` say what it does."""
-    return made_command("train", train, words)
+    return made_command("train", VERB, words)

@@ -16,7 +16,7 @@ import typer
 from relwalk.checks import DIM
 from relwalk.cli import console, options
 from relwalk.cli.load import load_graph, say_graph
-from relwalk.cli.training import FIRST, made_command
+from relwalk.cli.training import FIRST, made_command, with_flags
 from relwalk.errors import Interrupted, RelWalkError
 from relwalk.models import MODELS
 from relwalk.recipes import RECIPES
@@ -105,6 +105,9 @@ def tune(
     )
 
 
+VERB = with_flags(tune, without=("budget",))
+
+
 def command(words: str) -> Any:
     """The verb with all its flags; `words` say what it does."""
-    return made_command("tune", tune, words, without=("budget",))
+    return made_command("tune", VERB, words)

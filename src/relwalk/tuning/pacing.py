@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from relwalk.checks import MOST
 from relwalk.evaluation.tuning import Trial
 from relwalk.experiment import VALIDATION_BY_TIME, plan, train
 from relwalk.graph.graph import Graph
@@ -88,7 +89,7 @@ def plan_epochs(graph: Graph, settings: dict[str, Any], share: float, **watched:
         if pace is not None:
             found["epochs"] = pace.epochs_in(share, shorter, training.epochs)
         if "patience" not in settings:
-            found["patience"] = -(-training.patience * every // shorter)  # as many epochs as before
+            found["patience"] = min(MOST, -(-training.patience * every // shorter))  # as many epochs as before
     return found
 
 
