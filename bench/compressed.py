@@ -29,16 +29,8 @@ from relwalk.graph.vocabulary import Vocabulary
 from relwalk.models.compressed import Compression, held_bytes
 from relwalk.models.compressor import Compressor
 from relwalk.prediction import predict
-from relwalk.runs.run import (
-    GraphRecord,
-    ModelRecord,
-    Run,
-    RunRecord,
-    fresh_model,
-    load_run,
-    read_record,
-    read_run_graph,
-)
+from relwalk.runs.record import GraphRecord, ModelRecord, RunRecord, read_record
+from relwalk.runs.run import Run, fresh_model, load_run, read_run_graph
 from relwalk.training.settings import TrainingSettings
 
 QUESTIONS, RELATIONS, TRIPLES = 20, 8, 1000

@@ -46,7 +46,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "regularizers schedule settings sigmoid softmax",
     )[1:],
     "probabilities": ("evaluation.candidate_features", "evaluation.probabilities"),
-    "runs": under("runs", "checkpoint folder graph_files run tensor_file"),
+    "runs": under("runs", "checkpoint folder graph_files record run tensor_file"),
     "answers": ("answers", "prediction", "exports", "vector_files", "walk2vec"),
     "training": under(
         "training",
@@ -83,6 +83,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "comparing_child",
         "config",
         "generation",
+        "planning",
         "experiment",
         "synthetic",
         "reporting",

@@ -14,7 +14,8 @@ from relwalk.errors import RelWalkError, RunError
 from relwalk.experiment import resume, train
 from relwalk.graph.graph import Graph
 from relwalk.keywords import all_keywords
-from relwalk.runs.run import load_run, read_record_file
+from relwalk.runs.record import read_record_file
+from relwalk.runs.run import load_run
 from relwalk.training import all_entities, candidates
 from relwalk.training.trainer import Trainer
 from tests.entry import relwalk as command

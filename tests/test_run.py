@@ -34,7 +34,8 @@ from relwalk.models.orthogonal import defect
 from relwalk.report.facts import _history
 from relwalk.runs.checkpoint import digest_of
 from relwalk.runs.folder import FILES, RECORD, WEIGHTS
-from relwalk.runs.run import RUN_FORMAT, load_run, read_state
+from relwalk.runs.record import RUN_FORMAT
+from relwalk.runs.run import load_run, read_state
 
 FAST = {"dim": 8, "epochs": 2, "batch_size": 2000}
 

@@ -33,7 +33,7 @@ from relwalk.models import MODELS
 from relwalk.progress import Screen, duration, open_screen
 from relwalk.report.comparison import write_comparison
 from relwalk.runs.folder import is_run, remove_run
-from relwalk.runs.run import software_versions
+from relwalk.runs.record import software_versions
 
 COMPARE, COMPARE_PAGE, WORK = "compare.json", "compare.html", ".work"
 SAME_FOR_ALL = ("budget", "seed")  # what makes it a comparison

@@ -11,7 +11,7 @@ from typing import Any
 from relwalk.errors import RelWalkError, UnknownChoice
 from relwalk.keywords import all_keywords
 from relwalk.runs.folder import RECORD
-from relwalk.runs.run import read_record_file
+from relwalk.runs.record import read_record_file
 
 Source = Mapping[str, Any] | Path | str
 WHOLE = ("recipe", "model", "dim")  # beside the settings of training and model

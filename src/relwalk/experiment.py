@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from relwalk.checks import DIM, check_seconds, check_whole
-from relwalk.config import Config, Source, read_config
+from relwalk.checks import check_seconds
+from relwalk.config import Source, read_config
 from relwalk.devices import find_device
 from relwalk.errors import Interrupted, RelWalkError, RunError, TrainingDiverged
 from relwalk.evaluation.probability_fit import fit_probabilities
@@ -23,41 +23,27 @@ from relwalk.files import write_atomically
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Ints
 from relwalk.graph.read import read_graph
-from relwalk.keywords import sort_out, with_keywords
+from relwalk.keywords import with_keywords
 from relwalk.models import (
     Model,
-    RelWalk,
     Scorer,
-    build_model,
-    check_options,
-    fitting_options,
-    is_reciprocal,
-    model_class,
-    model_name,
 )
+from relwalk.planning import make_plan
 from relwalk.progress import OnProgress, silent
-from relwalk.recipes import recipe as find_recipe
 from relwalk.runs.checkpoint import Progress, read_progress
 from relwalk.runs.folder import CHECKPOINT, HISTORY, begin, reopen, whole_run
+from relwalk.runs.record import Change, RunRecord, read_record, write_record
 from relwalk.runs.run import (
-    Change,
-    GraphRecord,
-    ModelRecord,
     Run,
-    RunRecord,
     RunState,
     blueprint,
     finish_run,
     fresh_model,
     load_run,
-    read_record,
     read_run_graph,
     read_state,
     write_new,
-    write_record,
 )
-from relwalk.shapes import Shape, explain, often
-from relwalk.training.all_entities import AllEntitiesSettings
 from relwalk.training.checkpoint import check_checkpoint, restore_checkpoint, save_checkpoint
 from relwalk.training.display import Observers, training_display
 from relwalk.training.footprint import refuse_large_step
@@ -65,7 +51,7 @@ from relwalk.training.objectives import OBJECTIVES
 from relwalk.training.optimizers import copies_held
 from relwalk.training.prepare import check_dropout
 from relwalk.training.regularizers import check_regularizers
-from relwalk.training.settings import TrainingSettings, make_settings, resolve_settings
+from relwalk.training.settings import TrainingSettings, make_settings
 from relwalk.training.start import start_entities
 from relwalk.training.stopping import StopRequest, stop_on
 from relwalk.training.trainer import Observer, Task, Trainer
@@ -104,7 +90,7 @@ def train(
     if not isinstance(graph, Graph):
         source = source or str(graph)[:200]
         graph = read_graph(graph)
-    record, kind, why = _plan(graph, source or graph.name, recipe, model, dim, read_config(config), keywords, place)
+    record, kind, why = make_plan(graph, source or graph.name, recipe, model, dim, read_config(config), keywords, place)
     # Before anything is written: a wrong option must leave no folder.
     fresh = fresh_model(record, graph, copies=copies_held(record.training), model=kind)
     check_dropout(fresh, record.training)
@@ -125,104 +111,11 @@ def train(
     return run
 
 
-def plan(
-    graph: Graph,
-    *,
-    recipe: str | None = None,
-    model: Model | None = None,
-    dim: int | None = None,
-    **keywords: Any,
-) -> RunRecord:
-    """What `train` would do when told the same: every choice made, and what does not fit together refused.
-
-    Of the model a very small one is built, for what only a model can tell.
-    """
-    record, kind, _ = _plan(graph, graph.name, recipe, model, dim, Config(), keywords, torch.device("cpu"))
-    small = build_model(kind, 2, 1, record.model.dim, seed=0, options=record.model.options)
-    check_dropout(small, record.training)
-    check_regularizers(small, record.training)
-    return record
-
-
 def _start(model: Scorer, graph: Graph, settings: TrainingSettings, progress: bool | None) -> str:
     """Entities at the vectors that they are to start from, and a sentence about it; none where they start at random."""
     if settings.start_entities is None:
         return ""
     return start_entities(model, graph, settings.start_entities, seed=settings.seed, progress=progress)
-
-
-def _plan(
-    graph: Graph,
-    source: str,
-    recipe: str | None,
-    model: Model | None,
-    dim: int | None,
-    config: Config,
-    keywords: Mapping[str, Any],
-    device: torch.device,
-) -> tuple[RunRecord, type[Scorer], str]:
-    """The record of a training with every choice made, the class of its model, and what the graph's shape chose."""
-    if model is None and config.unlisted:
-        raise RelWalkError(f"that run has a model of its own, {config.unlisted}. Give its class: model=...")
-    recipe = recipe if recipe is not None else config.recipe or "default"
-    chosen = find_recipe(recipe, graph.name)
-    model = model if model is not None else config.model or chosen.model
-    kind = model_class(model)
-    training, own = sort_out({**config.given, **keywords}, kind)
-    dim = dim if dim is not None else config.dim
-    size = check_whole("dim", dim, most=DIM) if dim is not None else None
-    suited = _usual(kind, training) if chosen.usual and not config.training else {}
-    shape = chosen.shaped if suited and kind is RelWalk else None
-    if shape is not None:
-        suited |= _unless_said(shape(Shape.from_graph(graph), size), training)
-    size = size if size is not None else suited.get("dim", chosen.dim)
-    usual, usual_options = sort_out({name: value for name, value in suited.items() if name != "dim"}, kind)
-    options = {**fitting_options(kind, {**chosen.options, **usual_options, **config.options}), **own}
-    check_options(model, options)
-    defaults = {**chosen.training, **usual, **config.training}
-    settings = resolve_settings(defaults, training, kind, options, graph, device)
-    if options.get("reciprocal") is None and is_reciprocal(kind, options) and not _over_all_entities(settings):
-        options["reciprocal"] = False  # which false triples do not go with
-    _refuse_conflicts(settings, kind, options)
-    record = RunRecord(
-        recipe=recipe,
-        graph=GraphRecord(
-            name=graph.name,
-            source=source,
-            fingerprint=graph.fingerprint,
-            entities=len(graph.entities),
-            relations=len(graph.relations),
-            notes=graph.notes,
-        ),
-        model=ModelRecord(name=model_name(model), listed=isinstance(model, str), dim=size, options=options),
-        training=settings,
-    )
-    return record, kind, explain(Shape.from_graph(graph), size, options, settings) if shape is not None else ""
-
-
-def _usual(kind: type[Scorer], given: Mapping[str, Any]) -> dict[str, Any]:
-    """How a model is trained when nothing else is said: another objective or optimiser needs other settings."""
-    fits = {"objective": kind.objectives[0]} if kind.objectives else {}
-    usual = {"objective": "likelihood", "optimizer": "adagrad", **fits, **kind.usual}
-    same = all(given.get(name, usual[name]) == usual[name] for name in ("objective", "optimizer"))
-    return usual if same else {}
-
-
-def _unless_said(shaped: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a graph's shape asks for, without what follows from something that was said.
-
-    Who says a weight decay means that one: it does not fall. Who says a budget has epochs without end, and validations
-    by time.
-    """
-    left_out: set[str] = set()
-    if {"l2", "n3", "dura"} & set(given):
-        left_out |= {"l2", "decay_end"}
-    if given.get("budget") is not None:
-        left_out |= {"epochs", "validate_every"}
-    kept = {name: value for name, value in shaped.items() if name not in left_out}
-    if isinstance(epochs := given.get("epochs"), int) and "validate_every" in kept:
-        kept["validate_every"] = often(epochs)
-    return kept
 
 
 def resume(
@@ -320,39 +213,6 @@ def _saved_when_interrupted(path: Path, stop: Stop | None) -> Iterator[Stop | No
             yield request
         except Interrupted as error:
             raise KeyboardInterrupt(f"{error}; go on with: relwalk.resume({str(path)!r})") from None
-
-
-def _refuse_conflicts(settings: TrainingSettings, kind: type[Scorer], options: Mapping[str, Any]) -> None:
-    """What cannot work together is said before anything is written."""
-    if kind.objectives is not None and settings.objective.name not in kind.objectives:
-        raise RelWalkError(
-            f"the objective {settings.objective} does not fit {kind.__name__}. Say --objective "
-            f"{' or '.join(kind.objectives)}, or take another --model."
-        )
-    if is_reciprocal(kind, options) and not _over_all_entities(settings):
-        raise RelWalkError(
-            f"reciprocal relations need the objective likelihood or bce; found {settings.objective}. "
-            "Leave one of them out."
-        )
-    if settings.average_from is not None and settings.average_from > settings.epochs:
-        raise RelWalkError(
-            f"average_from is {settings.average_from}, after the last of {settings.epochs} epochs. Lower it."
-        )
-    if settings.average_from is not None and kind.grows:
-        raise RelWalkError(
-            f"average_from takes the mean of weights that are there in every epoch, and {kind.__name__} gets more of "
-            "them as it is trained. Leave it out."
-        )
-    sampled = isinstance(settings.objective, AllEntitiesSettings) and settings.objective.candidates_per_step
-    if sampled and settings.optimizer == "adam":
-        raise RelWalkError(
-            "adam moves every entity at every step, which sampled candidates are there to avoid. "
-            "Say --optimizer adagrad or rowwise-adagrad, or --candidates-per-step 0."
-        )
-
-
-def _over_all_entities(settings: TrainingSettings) -> bool:
-    return isinstance(settings.objective, AllEntitiesSettings)
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from relwalk.errors import RunError
 from relwalk.graph.write import write_graph
 from relwalk.models.relwalk import RelWalk
 from relwalk.runs.folder import begin
-from relwalk.runs.run import GraphRecord, ModelRecord, Run, RunRecord, finish_run, load_run, write_new
+from relwalk.runs.record import GraphRecord, ModelRecord, RunRecord
+from relwalk.runs.run import Run, finish_run, load_run, write_new
 from relwalk.theory.generate import Generated
 from relwalk.training.settings import TrainingSettings
 

@@ -17,8 +17,8 @@ from relwalk.checks import MOST
 from relwalk.errors import RelWalkError, RunError
 from relwalk.evaluation.comparison import Moment, graph_facts
 from relwalk.evaluation.tuning import Trial, best_of, ranked, read_trial
-from relwalk.experiment import plan
 from relwalk.graph.graph import Graph
+from relwalk.planning import plan
 from relwalk.space import Among, Between
 from relwalk.tuning import folder as folders
 from relwalk.tuning import pacing

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relwalk.errors import RelWalkError
-from relwalk.experiment import plan
 from relwalk.graph.graph import Graph
 from relwalk.keywords import all_keywords
 from relwalk.models import MODELS, Scorer
+from relwalk.planning import plan
 from relwalk.space import Among, Between, Search, search_as_dict, search_from_dict
 from relwalk.training.objectives import OBJECTIVES
 from relwalk.tuning.sampler import ask

@@ -19,7 +19,7 @@ from relwalk.children import Child
 from relwalk.errors import GraphError, Interrupted, RefusedOverwrite, RelWalkError, TrainingDiverged
 from relwalk.evaluation.comparison import Moment
 from relwalk.evaluation.tuning import Trial, Tuning, read_trial
-from relwalk.experiment import plan
+from relwalk.planning import plan
 from relwalk.report.tuning import write_tuning
 from relwalk.training.stopping import StopRequest
 from relwalk.tuning import child, tune

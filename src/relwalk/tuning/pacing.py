@@ -11,8 +11,9 @@ from typing import Any
 
 from relwalk.checks import MOST
 from relwalk.evaluation.tuning import Trial
-from relwalk.experiment import VALIDATION_BY_TIME, plan, train
+from relwalk.experiment import VALIDATION_BY_TIME, train
 from relwalk.graph.graph import Graph
+from relwalk.planning import plan
 from relwalk.runs.checkpoint import Epoch, Progress
 
 FIRST = 0.5  # share of the budget that the default recipe may take

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from relwalk.errors import RelWalkError
-from relwalk.experiment import plan
 from relwalk.graph.graph import Graph
 from relwalk.models import MODELS, Scorer, model_options
-from relwalk.runs.run import RunRecord
+from relwalk.planning import plan
+from relwalk.runs.record import RunRecord
 from relwalk.space import Among, Between, Search
 from relwalk.training.common import CommonSettings
 from relwalk.training.settings import INSTEAD, OWNERS, TrainingSettings, own_names

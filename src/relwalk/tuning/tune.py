@@ -27,7 +27,8 @@ from relwalk.keywords import all_keywords, with_keywords
 from relwalk.models import MODELS
 from relwalk.progress import Screen, open_screen
 from relwalk.report.tuning import write_tuning
-from relwalk.runs.run import load_run, software_versions
+from relwalk.runs.record import software_versions
+from relwalk.runs.run import load_run
 from relwalk.tuning.display import TuningDisplay
 from relwalk.tuning.folder import (
     BEST,
