@@ -54,7 +54,7 @@ def test_nothing_fails_in_a_small_campaign() -> None:
 
 
 PLANTED = """
-import os, sys, time
+import mmap, os, sys, time
 os.environ |= {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
 from pathlib import Path
 from tools.campaign.command_line import main, preload, run_kind, workplace
@@ -62,13 +62,19 @@ from tools.campaign.workers import Limits
 from relwalk.graph import read
 from dataclasses import replace
 
-honest, calls = read.read_graph, [0]
+honest, calls, held_up = read.read_graph, [0], mmap.mmap(-1, 1)  # the last is seen by every process
 
 def raises(*words, **options):
     raise KeyError("planted")
 
 def hangs(*words, **options):
     time.sleep(60)
+
+def tarries(*words, **options):  # once, as on a machine that others keep busy
+    if not held_up[0]:
+        held_up[0] = 1
+        time.sleep(60)
+    return honest(*words, **options)
 
 def prints(*words, **options):
     os.write(2, b"thread panicked at")
@@ -89,11 +95,11 @@ def dies(*words, **options):
     os.kill(os.getpid(), 11)
 
 preload()
-plants = {f.__name__: f for f in (raises, hangs, prints, drops, wavers, grows, dies)}
+plants = {f.__name__: f for f in (raises, hangs, tarries, prints, drops, wavers, grows, dies)}
 with workplace() as folder:
     for name, plant in plants.items():
         read.read_graph = plant
-        limits = Limits(seconds=0.5 if name == "hangs" else 60, megabytes=200)
+        limits = Limits(seconds={"hangs": 0.5, "tarries": 5}.get(name, 60), megabytes=200)
         number = {"drops": 40, "wavers": 40}.get(name, 2)
         tally = run_kind("files", 0, folder, number=number, seconds=None, jobs=1, limits=limits)
         print("PLANTED", name, "|".join(tally.faults))
@@ -118,6 +124,7 @@ def test_the_campaign_finds_what_is_planted_and_does_it_again_by_one_command() -
     found = dict(line.split(" ", 2)[1:] for line in told.splitlines() if line.startswith("PLANTED"))
     for plant, words in FOUND.items():
         assert words in found[plant], told
+    assert found["tarries"] == "", told
     assert "python -m tools.campaign --kind files --seed 0" in told
     assert "files 0: KeyError in" in told.splitlines()[-3]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.campaign.fault import Fault, shorten
+from tools.campaign.fault import LATE, Fault, shorten
 from tools.campaign.guard import stay_within
 from tools.campaign.place import Place
 from tools.campaign.process import die_with_parent, memory_now
@@ -86,7 +86,7 @@ def command(
     place.peaks.append(usage.ru_maxrss / 1e3 - memory)
     code = os.waitstatus_to_exitcode(status)
     if hung:
-        raise Fault(f"{arguments[0]} has no answer within {seconds:g} s", f"relwalk {' '.join(arguments)}")
+        raise Fault(f"{arguments[0]} has {LATE} {seconds:g} s", f"relwalk {' '.join(arguments)}")
     return Done(arguments, code, *texts)
 
 

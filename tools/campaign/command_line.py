@@ -86,13 +86,14 @@ def _one_case(chosen: argparse.Namespace, folder: Path) -> bool:
 def _many_cases(chosen: argparse.Namespace, folder: Path) -> bool:
     limits = Limits(seconds=chosen.limit)
     start = chosen.start if chosen.start is not None else random.SystemRandom().randrange(10**9)
-    tallies = [
-        run_kind(name, start, folder / name, number=number, seconds=seconds, jobs=chosen.jobs, limits=limits)
-        for name, number, seconds in _plan(chosen)
-    ]
+    tallies = []
+    for name, number, seconds in _plan(chosen):
+        tallies.append(
+            run_kind(name, start, folder / name, number=number, seconds=seconds, jobs=chosen.jobs, limits=limits)
+        )
+        if chosen.record:  # kind by kind: one that is stopped later has its earlier ones
+            write_record(tallies, limits, f"python -m tools.campaign {' '.join(sys.argv[1:])}", Path("results"))
     print(as_markdown([tally.as_dict() for tally in tallies]))
-    if chosen.record:
-        write_record(tallies, limits, f"python -m tools.campaign {' '.join(sys.argv[1:])}", Path("results"))
     return any(tally.failures for tally in tallies)
 
 
@@ -109,13 +110,22 @@ def _plan(chosen: argparse.Namespace) -> list[tuple[str, int | None, float | Non
 def run_kind(
     kind: str, start: int, folder: Path, *, number: int | None, seconds: float | None, jobs: int, limits: Limits
 ) -> Tally:
-    """Try the seeds from `start` on, so many or so long, and say what fails as it comes."""
+    """Try the seeds from `start` on, so many or so long, and say what fails as it comes.
+
+    A case that is late is tried once more when all others are done: on a busy machine that alone is no hang.
+    """
     print(f"{kind}: {KINDS[kind].description}; seeds from {start}", flush=True)
     until = None if seconds is None else time.monotonic() + seconds
     prepare(kind, folder / "base")
     seeds = count(start) if number is None else iter(range(start, start + number))
-    tally, begun = Tally(kind, start), time.monotonic()
-    for outcome in try_seeds(kind, seeds, folder / "base", folder / "case", jobs=jobs, limits=limits, until=until):
+    tally, begun, late = Tally(kind, start), time.monotonic(), list[int]()
+    places = (folder / "base", folder / "case")
+    for outcome in try_seeds(kind, seeds, *places, jobs=jobs, limits=limits, until=until):
+        if outcome.late:
+            late.append(outcome.seed)
+        elif tally.add(outcome):
+            _say(outcome)
+    for outcome in try_seeds(kind, iter(late), *places, jobs=1, limits=limits):
         if tally.add(outcome):
             _say(outcome)
     rate = tally.cases / max(time.monotonic() - begun, 1e-9)

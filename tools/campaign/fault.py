@@ -11,6 +11,7 @@ from relwalk.errors import RelWalkError
 
 Result = TypeVar("Result")
 LONGEST_MESSAGE = 2000
+LATE = "no answer within"  # of every fault that is one of time
 
 
 class Fault(Exception):

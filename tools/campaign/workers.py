@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 
-from tools.campaign.fault import Fault, shorten, where
+from tools.campaign.fault import LATE, Fault, shorten, where
 from tools.campaign.kinds import KINDS
 from tools.campaign.place import Place
 from tools.campaign.process import die_with_parent, memory_now, memory_of_family, peak_memory, reset_peak_memory
@@ -47,6 +47,11 @@ class Outcome:
     what: str = ""
     detail: str = ""
     story: str = ""
+
+    @property
+    def late(self) -> bool:
+        """Whether it failed by its time alone."""
+        return LATE in self.what
 
 
 class Story:
@@ -155,7 +160,7 @@ class Worker:
         seconds = time.monotonic() - self.started
         self.seen = max(self.seen, max(memory_of_family(self.pid), default=0.0) - self.before)
         if seconds > self.limits.seconds * KINDS[self.kind].commands + 1:
-            what = f"no answer within {self.limits.seconds:g} s"
+            what = f"{LATE} {self.limits.seconds:g} s"
         elif self.seen > 1.1 * self.limits.megabytes:
             what = _too_large(self.limits)
         else:
