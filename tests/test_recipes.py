@@ -12,7 +12,7 @@ from tools.subgraphs import MADE, cut
 from relwalk.checks import MOST
 from relwalk.experiment import train
 from relwalk.graph.graph import Graph
-from relwalk.shapes import BEGINS, DIMS, ENDS, EPOCHS, Shape, by_shape, choose_blocks
+from relwalk.shapes import BEGINS, DIMS, ENDS, EPOCHS, PATIENCE, Shape, by_shape, choose_blocks
 from tests.entry import relwalk
 
 SHORT = {"dim": 8, "epochs": 1}
@@ -63,6 +63,14 @@ def test_a_large_graph_has_fewer_dimensions_and_epochs_and_a_tiny_one_some_steps
     assert 1500 / tiny["batch_size"] >= 8 and large["batch_size"] == 1024
 
 
+def test_a_pass_over_a_dense_graph_teaches_more_and_a_large_one_ends_its_path() -> None:
+    sparse, dense = (by_shape(shape(entities=20_000, triples=n, questions=120_000)) for n in (50_000, 400_000))
+    assert sparse["epochs"] > dense["epochs"] >= EPOCHS[0]
+    assert "patience" not in dense and by_shape(shape())["patience"] == PATIENCE
+    small = [by_shape(shape(triples=n))["epochs"] for n in (5000, 300_000)]  # passes cost nothing: the same for both
+    assert small[0] == small[1]
+
+
 def test_dim_goes_by_the_memory_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     from relwalk import shapes
 
@@ -73,14 +81,14 @@ def test_dim_goes_by_the_memory_that_there_is(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_is_said_wins(world: Graph) -> None:
     by_itself = train(world, **SHORT).record.training
-    assert by_itself.l2 == BEGINS[1] and by_itself.decay_end < 1 and by_itself.patience == MOST
+    assert by_itself.l2 == BEGINS[1] and by_itself.decay_end < 1 and by_itself.patience == PATIENCE
     said = train(world, **SHORT, l2=0.07, blocks=2, batch_size=5000).record
     assert (said.training.l2, said.training.decay_end, said.training.patience) == (0.07, 1.0, 5)
     assert said.model.options["blocks"] == 2 and said.training.batch_size == 5000
     falling = train(world, **SHORT, l2=0.07, decay_end=0.5, schedule="linear", validate_every=7).record.training
     assert (falling.decay_end, falling.schedule.name, falling.validate_every) == (0.5, "linear", 7)
     timed = train(world, dim=8, budget=0.2).record.training
-    assert timed.epochs == MOST and timed.decay_end == by_itself.decay_end
+    assert timed.epochs == timed.patience == MOST and timed.decay_end == by_itself.decay_end
 
 
 def test_other_models_and_objectives_keep_what_is_usual(world: Graph) -> None:

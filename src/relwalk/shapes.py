@@ -20,9 +20,11 @@ BATCH = 1024  # questions a step; a small graph has fewer, so that an epoch has 
 LEAST_BATCH = 128
 STEPS_AN_EPOCH = 8
 STEPS = 4000  # of a training, about: a small graph has them in more epochs
-EPOCHS = (20, 200)
+EPOCHS = (12, 200)
 LONG = 50  # epochs that can walk a wide path at constant rates, with dropout; fewer need rates that fall
+TRIPLES = 260  # that a large graph shows of an entity in all epochs, about: a dense one has them in fewer
 VALIDATIONS = 40
+PATIENCE = VALIDATIONS // 3  # on a wide path: what a third of it has not improved, weaker decay does not either
 
 DIMS = (256, 128)
 EPOCH_WORK = 5e12  # operations of an epoch beyond which the smaller dim is taken: about a minute of two cores
@@ -63,9 +65,9 @@ def by_shape(shape: Shape, dim: int | None = None) -> dict[str, Any]:
     """The settings and options of RelWalk for a graph of that shape; `dim` is that one, where one is given.
 
     l2 falls from strong to weak, and the best epoch on valid says where it serves. A small graph has epochs enough for
-    a wide path at constant rates; the few of a large one walk a narrow path, to where graphs of such a density were
-    best, with rates that fall by a cosine. Relations with more numbers in their matrices than the triples can tell get
-    blocks.
+    a wide path at constant rates, until nothing gets better; the few of a large one walk a narrow path to its end, where
+    graphs of such a density were best, with rates that fall by a cosine. Relations with more numbers in their matrices
+    than the triples can tell get blocks.
     """
     d = dim if dim is not None else choose_dim(shape)
     batch = choose_batch(shape)
@@ -83,6 +85,7 @@ def by_shape(shape: Shape, dim: int | None = None) -> dict[str, Any]:
         "epochs": epochs,
         "batch_size": batch,
         "validate_every": often(epochs),
+        **({"patience": PATIENCE} if long else {}),
     }
 
 
@@ -128,8 +131,10 @@ def choose_batch(shape: Shape) -> int:
 
 
 def choose_epochs(shape: Shape, batch: int) -> int:
-    """As many as make so many steps: a small graph has them for nothing, a large one learns in few."""
-    return round(_between(*EPOCHS, STEPS * batch / shape.questions))
+    """As many as make so many steps: a small graph has them for nothing. Of a large one a pass takes long, and the more
+    triples an entity has, the more a pass teaches of it."""
+    epochs = _between(*EPOCHS, STEPS * batch / shape.questions)
+    return round(epochs if epochs >= LONG else _between(EPOCHS[0], epochs, TRIPLES / shape.density))
 
 
 def choose_blocks(shape: Shape, dim: int) -> int:
