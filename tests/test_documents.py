@@ -54,7 +54,9 @@ def test_every_command_of_the_readme_runs(line: str, workplace: Path) -> None:
         if arguments[1] in BENCHMARKS:
             arguments += ["--budget", "1s"]
     if arguments[0] == "tune":
-        arguments = [*_without(arguments, "--budget"), "--budget", "9m", "--trials", "2", "--epochs", "1", "--force"]
+        trials = "2" if "--jobs" in arguments else "1"
+        short = ["--budget", "9m", "--trials", trials, "--epochs", "1", "--dim", "16", "--force"]
+        arguments = [*_without(arguments, "--budget"), *short]
     if arguments[0] == "compare":
         arguments = [*_without(arguments, "--budget"), "--budget", "0.3s", "--dim", "16"]
     relwalk(*arguments, cwd=workplace, before=brief_theory)
