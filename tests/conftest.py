@@ -75,3 +75,30 @@ def benchmarks() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("RELWALK_DATA does not name a folder with the benchmark graphs (wn18rr, fb15k-237, fb13, openke)")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def small_world(world: Graph) -> Graph:
+    """The 600 best linked entities of `world` and what is said among them: learned in a twentieth of the time."""
+    return part_of(world, 600)
+
+
+def part_of(graph: Graph, count: int) -> Graph:
+    """The entities with the most links, as many as asked, and the triples among them."""
+    links = np.bincount(graph.triples[:, [0, 2]].ravel(), minlength=len(graph.entities))
+    kept = np.sort(np.argsort(-links, kind="stable")[:count])
+    new = np.full(len(graph.entities), -1, np.int32)
+    new[kept] = np.arange(count)
+
+    def triples(rows: np.ndarray) -> np.ndarray:
+        moved = np.stack([new[rows[:, 0]], rows[:, 1], new[rows[:, 2]]], 1)
+        return moved[(moved >= 0).all(1)]
+
+    return Graph(
+        name=f"{graph.name}-{count}",
+        entities=Vocabulary("entity", tuple(graph.entities.names[i] for i in kept)),
+        relations=graph.relations,
+        train=triples(graph.train),
+        valid=triples(graph.valid),
+        test=triples(graph.test),
+    )

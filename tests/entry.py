@@ -14,12 +14,14 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
-from multiprocessing.context import ForkServerContext
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 
 import typer
 
+from relwalk import synthetic
 from relwalk.evaluation import probability_fit
+from relwalk.theory import sweep
 
 _server: ForkServerContext = multiprocessing.get_context("forkserver")
 _server.set_forkserver_preload(
@@ -40,6 +42,15 @@ def brief_calibration() -> None:
     probability_fit.MOST, probability_fit.QUESTIONS = probability_fit.FEWEST, 100
 
 
+def brief_theory() -> None:
+    """A page and an analysis with less of what no run changes: a smaller closed loop, the ends of the sweep's ranges.
+
+    `before` commands whose figures are not looked at; tests/report/test_page.py has the whole.
+    """
+    synthetic.TRIPLES, synthetic.PLAIN["epochs"] = 1000, 5
+    sweep.GRID = {name: (values[0], values[-1]) for name, values in sweep.GRID.items()}
+
+
 def relwalk(
     *arguments: object,
     status: int = 0,
@@ -52,17 +63,52 @@ def relwalk(
     `encoding` is that of its streams, as PYTHONIOENCODING would have it.
     """
     words = [str(word) for word in arguments]
-    with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder) / name for name in ("out", "err")]
-        place = (str(cwd or Path.cwd()), dict(os.environ), files)
-        process = _server.Process(target=_command, args=(words, *place, before, encoding))
-        process.start()
-        process.join()
-        out, err = (file.read_text(encoding) for file in files)
-        code = process.exitcode
+    code, out, err = _forked(_verb, words, cwd, before, encoding)
     assert code == status, out + err
     assert "Traceback" not in err
     return subprocess.CompletedProcess(words, status, out, err)
+
+
+def snippet(code: str, cwd: Path) -> None:
+    """Run Python as a file of its own would be: nothing is imported that it does not import."""
+    status, out, err = _forked(_execute, [code], cwd, brief_theory, "utf-8")
+    assert status == 0, out + err
+
+
+def _forked(
+    work: Callable[[list[str]], None],
+    words: list[str],
+    cwd: Path | None,
+    before: Callable[[], None] | None,
+    encoding: str,
+) -> tuple[int | None, str, str]:
+    """The status of a fork of the server that works on the words, and what it printed on both streams."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / name for name in ("out", "err")]
+        process = _start(work, words, cwd, files, before, encoding)
+        process.join()
+        out, err = (file.read_text(encoding) for file in files)
+    return process.exitcode, out, err
+
+
+def started(*arguments: object, said: Path, before: Callable[[], None] | None = None) -> ForkServerProcess:
+    """A command under way, to be sent signals; `said` gets what it says on standard error."""
+    words = [str(word) for word in arguments]
+    return _start(_verb, words, None, [Path(os.devnull), said], before, "utf-8")
+
+
+def _start(
+    work: Callable[[list[str]], None],
+    words: list[str],
+    cwd: Path | None,
+    files: list[Path],
+    before: Callable[[], None] | None,
+    encoding: str,
+) -> ForkServerProcess:
+    place = (str(cwd or Path.cwd()), dict(os.environ), files)
+    process = _server.Process(target=_command, args=(work, words, *place, before, encoding))
+    process.start()
+    return process
 
 
 def relwalk_each(commands: Sequence[Sequence[object]], cwd: Path) -> list[tuple[int, str]]:
@@ -100,6 +146,7 @@ def _commands(commands: list[list[str]], folder: str, files: list[Path]) -> None
 
 
 def _command(
+    work: Callable[[list[str]], None],
     words: list[str],
     folder: str,
     environment: dict[str, str],
@@ -107,8 +154,6 @@ def _command(
     before: Callable[[], None] | None,
     encoding: str,
 ) -> None:
-    from relwalk.cli.app import main
-
     for number, file in enumerate(files, start=1):
         os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), number)
     os.chdir(folder)
@@ -119,12 +164,22 @@ def _command(
     brief_calibration()
     if before is not None:
         before()
-    sys.argv = ["relwalk", *words]
     try:
-        main()
+        work(words)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
+
+
+def _verb(words: list[str]) -> None:
+    from relwalk.cli.app import main
+
+    sys.argv = ["relwalk", *words]
+    main()
+
+
+def _execute(words: list[str]) -> None:
+    exec(words[0], {"__name__": "__main__"})
 
 
 def script(*words: str) -> str:

@@ -117,12 +117,14 @@ def test_force_begins_again(tmp_path: Path) -> None:
     relwalk.compare(FIVE, models=["transe"], budget=0.01, dim=2, out=tmp_path / "out", force=True)
 
 
-COMMAND = [sys.executable, "-m", "relwalk", "compare", "world", "--models", "transe,distmult", "--dim", "4"]
-SLOW = "batch_size = 500\ncheckpoint_seconds = 0\n"
+FACTS = "".join(f"e{i % 30}\tr{i % 4}\te{i * 11 % 37}\n" for i in range(300))
+COMMAND = [sys.executable, "-m", "relwalk", "compare", "facts.tsv", "--models", "transe,distmult", "--dim", "4"]
+SLOW = "batch_size = 50\ncheckpoint_seconds = 0\n"
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_interrupted_it_goes_on_with_the_time_that_is_left(tmp_path: Path, how: signal.Signals) -> None:
+    (tmp_path / "facts.tsv").write_text(FACTS)
     (tmp_path / "settings.toml").write_text(SLOW)
     words = [*COMMAND, "--budget", "2s", "--config", "settings.toml", "--out", "out"]
     process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -134,7 +136,7 @@ def test_interrupted_it_goes_on_with_the_time_that_is_left(tmp_path: Path, how: 
     _, said = process.communicate(timeout=120)
     assert process.returncode == (-how if how == signal.SIGKILL else 128 + how)
     if how == signal.SIGINT:
-        assert "go on with: relwalk compare world --models transe,distmult" in said
+        assert "go on with: relwalk compare facts.tsv --models transe,distmult" in said
     spent = [json.loads(line)["seconds"] for line in second.read_text().splitlines()]
     found = read_comparison(tmp_path / "out" / "compare.json")
     assert [row.status for row in found.models] == ["finished", "waiting"]

@@ -38,7 +38,7 @@ def test_help_and_version_do_not_wait_for_torch() -> None:
     ],
 )
 def test_every_verb_explains_itself(verb: str) -> None:
-    assert f"relwalk {verb}" in script(verb, "--help")
+    assert f"relwalk {verb}" in relwalk(verb, "--help").stdout
 
 
 def test_train_says_what_it_did(tmp_path: Path) -> None:

@@ -45,30 +45,30 @@ LEVERS = [
 ]
 
 
-SHORT = {"dim": 16, "epochs": 4, "validate_every": 2, "seed": 1}
+SHORT = {"dim": 16, "epochs": 4, "validate_every": 2, "seed": 1, "batch_size": 250}
 
 
 @pytest.fixture(scope="module")
-def plain(world: Graph) -> Run:
-    return train(world, **SHORT)
+def plain(small_world: Graph) -> Run:
+    return train(small_world, **SHORT)
 
 
 @pytest.mark.parametrize("lever", LEVERS, ids=lambda lever: "-".join(lever))
-def test_every_lever_changes_the_weights_and_still_learns(world: Graph, plain: Run, lever: dict) -> None:
-    turned = train(world, **SHORT, **lever)
+def test_every_lever_changes_the_weights_and_still_learns(small_world: Graph, plain: Run, lever: dict) -> None:
+    turned = train(small_world, **SHORT, **lever)
     same = torch.equal(turned.model.entity.weight, plain.model.entity.weight)
     assert not same or lever.get("schedule") == "plateau"  # four epochs meet no plateau
-    untrained = build_model("relwalk", len(world.entities), len(world.relations), 16, seed=1, options={})
-    assert rank(turned.model, world, "valid").mrr > 5 * rank(untrained, world, "valid").mrr
+    untrained = build_model("relwalk", len(small_world.entities), len(small_world.relations), 16, seed=1, options={})
+    assert rank(turned.model, small_world, "valid").mrr > 5 * rank(untrained, small_world, "valid").mrr
 
 
 @pytest.mark.parametrize("lever", [*LEVERS, {"candidates_per_step": 300}], ids=lambda lever: "-".join(lever))
-def test_every_lever_survives_a_checkpoint(world: Graph, tmp_path: Path, lever: dict) -> None:
+def test_every_lever_survives_a_checkpoint(small_world: Graph, tmp_path: Path, lever: dict) -> None:
     def fresh() -> Trainer:
-        settings = TrainingSettings(epochs=4, batch_size=2000, threads=2, validate_every=1, **lever)
-        model = build_model("relwalk", len(world.entities), len(world.relations), 8, seed=1, options={})
+        settings = TrainingSettings(epochs=4, batch_size=500, threads=2, validate_every=1, **lever)
+        model = build_model("relwalk", len(small_world.entities), len(small_world.relations), 8, seed=1, options={})
         return Trainer(
-            model, make_task(world, settings), settings, validate=lambda m: -float(m.entity.weight[0, 0].detach())
+            model, make_task(small_world, settings), settings, validate=lambda m: -float(m.entity.weight[0, 0].detach())
         )
 
     whole, first, second = fresh(), fresh(), fresh()
@@ -161,14 +161,14 @@ def test_a_falling_decay_by_hand(five: Graph) -> None:
     assert whole - none == pytest.approx(2 * (half - none), rel=1e-3) and whole > none
 
 
-def test_a_path_of_decay_is_walked_to_its_end(world: Graph) -> None:
+def test_a_path_of_decay_is_walked_to_its_end(small_world: Graph) -> None:
     """Validation that gets worse does not end a path before its weakest decay; a patience that is said does."""
-    short = {"dim": 8, "epochs": 6, "validate_every": 1, "batch_size": 5000, "l2": 2.0, "decay_end": 0.001}
-    assert train(world, **short).record.metrics["epochs"] == 6
-    assert train(world, **short).record.training.patience == MOST
-    stopped = train(world, **short, patience=1, lr=30.0, seed=1)
+    short = {"dim": 8, "epochs": 6, "validate_every": 1, "batch_size": 1000, "l2": 2.0, "decay_end": 0.001}
+    walked = train(small_world, **short).record
+    assert walked.metrics["epochs"] == 6 and walked.training.patience == MOST
+    stopped = train(small_world, **short, patience=1, lr=30.0, seed=1)
     assert stopped.record.training.patience == 1 and stopped.record.metrics["epochs"] < 6
-    assert train(world, **short | {"decay_end": 1.0}).record.training.patience == 5
+    assert train(small_world, **short | {"decay_end": 1.0}).record.training.patience == 5
 
 
 def test_a_plateau_lowers_every_rate(world: Graph) -> None:
@@ -261,25 +261,27 @@ def test_optimizers_step_as_torchs_do(ours: type, theirs: type, sparse: bool) ->
 
 
 @pytest.mark.parametrize("name", WITH_RELATIONS)
-def test_reciprocal_relations_answer_heads_by_the_inverse(world: Graph, name: str, tmp_path: Path) -> None:
-    count = len(world.relations)
-    untrained = build_model(name, len(world.entities), count, 16, seed=0, options={"reciprocal": True})
+def test_reciprocal_relations_answer_heads_by_the_inverse(small_world: Graph, name: str, tmp_path: Path) -> None:
+    count = len(small_world.relations)
+    untrained = build_model(name, len(small_world.entities), count, 16, seed=0, options={"reciprocal": True})
     h, r, t = (torch.tensor([i, i + 1]) for i in (5, 2, 9))
     torch.testing.assert_close(untrained.score_heads(r, t), untrained.base.score_tails(t, r + count))
     torch.testing.assert_close(untrained.score_tails(h, r), untrained.base.score_tails(h, r))
     both = (untrained.score_tails(h, r)[[0, 1], t] + untrained.score_heads(r, t)[[0, 1], h]) / 2
     torch.testing.assert_close(untrained.score(h, r, t), both, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(untrained.score_relations(h, t)[[0, 1], r], both, rtol=1e-4, atol=1e-4)
-    few = {} if as_product(untrained) is not None else {"candidates_per_step": 300}  # half a minute with all
-    run = train(world, model=name, dim=16, epochs=5, reciprocal=True, out=tmp_path / "run", **few)
-    assert rank(run.model, world, "valid").mrr > 3 * rank(untrained, world, "valid").mrr
+    few = {} if as_product(untrained) is not None else {"candidates_per_step": 300}  # slow with all
+    run = train(small_world, model=name, dim=16, epochs=5, reciprocal=True, batch_size=250, out=tmp_path / "run", **few)
+    assert rank(run.model, small_world, "valid").mrr > 3 * rank(untrained, small_world, "valid").mrr
     again = load_run(tmp_path / "run")
     assert torch.equal(again.model.vectors(), run.model.vectors())
     arrays = exported(again)
     base = again.model.base
     for key, array in arrays.items():
         if key.split(".")[0] not in base.shared:
-            assert len(array) == (len(world.entities) if isinstance(getattr(base, key, None), EntityTable) else count)
+            assert len(array) == (
+                len(small_world.entities) if isinstance(getattr(base, key, None), EntityTable) else count
+            )
     assert any(key.endswith("_inverse") for key in arrays)
 
 
@@ -321,9 +323,9 @@ def test_validation_of_a_large_graph_takes_a_part_and_always_the_same(
     assert len(once) == pytest.approx(len(some) / 10, abs=1)
 
 
-def test_soft_orthogonality_learns_from_samples_and_with_dropout(world: Graph) -> None:
+def test_soft_orthogonality_learns_from_samples_and_with_dropout(small_world: Graph) -> None:
     """Keys of its own for every relation: the fused sum, sampling and dropout work there too."""
-    settings = {"dim": 8, "epochs": 6, "candidates_per_step": 300, "query_dropout": 0.1, "l2": 0.01}
-    run = train(world, orthogonality="soft", **settings)
-    untrained = build_model("relwalk", len(world.entities), len(world.relations), 8, seed=0, options={})
-    assert rank(run.model, world, "valid").mrr > 3 * rank(untrained, world, "valid").mrr
+    settings = {"dim": 8, "epochs": 6, "candidates_per_step": 300, "query_dropout": 0.1, "l2": 0.01, "batch_size": 250}
+    run = train(small_world, orthogonality="soft", **settings)
+    untrained = build_model("relwalk", len(small_world.entities), len(small_world.relations), 8, seed=0, options={})
+    assert rank(run.model, small_world, "valid").mrr > 3 * rank(untrained, small_world, "valid").mrr

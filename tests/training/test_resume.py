@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,53 +23,99 @@ from relwalk.runs.checkpoint import read_progress
 from relwalk.runs.run import read_state
 from relwalk.training import trainer
 from relwalk.training.stopping import StopRequest, stop_on
+from tests.entry import answer, relwalk, started
 
-TRAIN = [
-    *(sys.executable, "-m", "relwalk", "train", "world", "--dim", "16", "--epochs", "12"),
-    *("--batch-size", "512", "--validate-every", "3", "--checkpoint-seconds", "0", "--threads", "1", "--out"),
+FACTS = "".join(f"e{i % 30}\tr{i % 4}\te{i * 11 % 37}\n" for i in range(200))
+SETTINGS = [
+    *("--dim", 8, "--epochs", 12, "--batch-size", 40, "--validate-every", 3),
+    *("--checkpoint-seconds", 0, "--threads", 1, "--out"),
 ]
-RESUME = [sys.executable, "-m", "relwalk", "resume"]
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = tmp_path_factory.mktemp("resume") / "whole"
-    subprocess.run([*TRAIN, str(run)], check=True, capture_output=True)
-    return run
+def facts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("facts") / "facts.tsv"
+    file.write_text(FACTS)
+    return file
 
 
-def epochs_done(run: Path) -> int:
-    """How many epochs the history on disk tells of; it is written right after each checkpoint."""
-    history = run / "history.jsonl"
-    return len(history.read_text().splitlines()) if history.exists() else -1
+@pytest.fixture(scope="module")
+def undisturbed(facts: Path) -> Path:
+    relwalk("train", facts, *SETTINGS, facts.parent / "whole")
+    return facts.parent / "whole"
+
+
+def wait_after(epoch: int, step: int, here: Path) -> None:
+    """A training stands still after this step, until it is asked to stop or killed; `here` says that it has come."""
+    take = trainer.Trainer._step
+
+    def stepped(self: trainer.Trainer, batch: object, generator: object, *at: int) -> float:
+        loss = take(self, batch, generator, *at)
+        if at == (epoch, step):
+            here.touch()
+            while not self.stop():
+                time.sleep(0.005)
+        return loss
+
+    trainer.Trainer._step = stepped
+
+
+def wait_before_it_is_renamed(epoch: int, step: int, here: Path) -> None:
+    """The same with a checkpoint written whole that does not have its name yet."""
+    trainer.CHECKPOINT_SHARE = float("inf")  # after every step, however long it takes
+    replace, take = os.replace, trainer.Trainer._step
+    now = [(0, 0)]
+
+    def stepped(self: trainer.Trainer, batch: object, generator: object, *at: int) -> float:
+        now[0] = at
+        return take(self, batch, generator, *at)
+
+    def renamed(source: object, target: object, **rest: object) -> None:
+        if now[0] == (epoch, step) and Path(target).name == "checkpoint.safetensors":
+            here.touch()
+            time.sleep(600)
+        replace(source, target, **rest)
+
+    trainer.Trainer._step, os.replace = stepped, renamed
 
 
 @pytest.mark.parametrize(
-    ("epochs", "stop"),
-    [(0, signal.SIGKILL), (1, signal.SIGKILL), (5, signal.SIGKILL), (8, signal.SIGINT), (2, signal.SIGTERM)],
+    ("wait", "epoch", "step", "stop"),
+    [
+        (wait_after, 1, 1, signal.SIGKILL),
+        (wait_after, 2, 3, signal.SIGKILL),
+        (wait_before_it_is_renamed, 6, 2, signal.SIGKILL),
+        (wait_after, 9, 4, signal.SIGINT),
+        (wait_after, 3, 2, signal.SIGTERM),
+    ],
 )
-def test_killed_and_resumed_equals_undisturbed(undisturbed: Path, tmp_path: Path, epochs: int, stop: int) -> None:
-    run = tmp_path / "killed"
-    process = subprocess.Popen([*TRAIN, str(run)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 120
-    while epochs_done(run) < epochs and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.003)
-    time.sleep(0.02 * (epochs % 3))  # not always right after a checkpoint
-    process.send_signal(stop)
-    _, said = process.communicate(timeout=120)
+def test_killed_and_resumed_equals_undisturbed(
+    facts: Path, undisturbed: Path, tmp_path: Path, wait: Callable[..., None], epoch: int, step: int, stop: int
+) -> None:
+    run, here, said = tmp_path / "killed", tmp_path / "here", tmp_path / "said"
+    before = partial(wait, epoch, step, here)
+    process = started("train", facts, *SETTINGS, run, said=said, before=before)
+    while not here.exists():
+        assert process.exitcode is None, said.read_text()
+        time.sleep(0.005)
+    os.kill(process.pid, stop)
+    process.join()
     assert json.loads((run / "run.json").read_text())["status"] == "training"
+    progress = read_progress(run / "checkpoint.safetensors")
     if stop == signal.SIGKILL:
-        assert process.returncode == -signal.SIGKILL
+        assert process.exitcode == -signal.SIGKILL
+        assert (progress.epoch, progress.step) < (epoch - 1, step)
+        assert (hidden(run) != [".lock"]) == (wait is wait_before_it_is_renamed)
         command = ["relwalk", "resume", str(run)]
     else:
-        assert process.returncode == 128 + stop
-        progress = read_progress(run / "checkpoint.safetensors")
-        stopped, command = said.splitlines()[-1].split("; go on with: ")
-        assert stopped == f"stopped in epoch {progress.epoch + 1}"
+        assert process.exitcode == 128 + stop
+        assert (progress.epoch, progress.step) == (epoch - 1, step)
+        stopped, command = said.read_text().splitlines()[-1].split("; go on with: ")
+        assert stopped == f"stopped in epoch {epoch}"
         command = shlex.split(command)
         assert hidden(run) == []
     assert command == ["relwalk", "resume", str(run)]
-    subprocess.run([sys.executable, "-m", *command], check=True, capture_output=True)
+    relwalk(*command[1:])
     assert (run / "weights.safetensors").read_bytes() == (undisturbed / "weights.safetensors").read_bytes()
     assert json.loads((run / "run.json").read_text())["status"] == "finished"
     assert hidden(run) == []
@@ -80,23 +127,25 @@ def hidden(run: Path) -> list[str]:
 
 SMALL = {"dim": 8, "epochs": 4, "validate_every": 2, "threads": 1, "checkpoint_seconds": 1e9}
 STEPS = {  # every kind of step that draws at random
-    "likelihood": {"batch_size": 3000, "entity_dropout": 0.1, "relation_weight": 0.5},
-    "sampled": {"batch_size": 3000, "candidates_per_step": 64, "optimizer": "rowwise-adagrad"},
-    "margin": {"batch_size": 3000, "objective": "margin", "negatives": 5, "sampler": "bernoulli", "optimizer": "adam"},
-    "grown": {"batch_size": 3000, "model": "transg", "beta": 0.5, "settle": 2, "candidates_per_step": 64},
-    "kbgan": {"batch_size": 3000, "objective": "hardest", "negatives": 2, "sampler": "kbgan", "generator_dim": 4},
-    "averaged": {"batch_size": 3000, "average_from": 2, "schedule": "cosine", "warmup": 1.5},
-    "path": {"batch_size": 3000, "l2": 0.3, "n3": 0.1, "decay_end": 0.01, "schedule": "cosine"},
-    "blocks": {"batch_size": 3000, "blocks": 4, "average_from": 3},
-    "network": {"batch_size": 3000, "model": "conve", "channels": 4, "objective": "bce", "average_from": 3},
+    "likelihood": {"batch_size": 700, "entity_dropout": 0.1, "relation_weight": 0.5},
+    "sampled": {"batch_size": 700, "candidates_per_step": 64, "optimizer": "rowwise-adagrad"},
+    "margin": {"batch_size": 700, "objective": "margin", "negatives": 5, "sampler": "bernoulli", "optimizer": "adam"},
+    "grown": {"batch_size": 700, "model": "transg", "beta": 0.5, "settle": 2, "candidates_per_step": 64},
+    "kbgan": {"batch_size": 700, "objective": "hardest", "negatives": 2, "sampler": "kbgan", "generator_dim": 4},
+    "averaged": {"batch_size": 700, "average_from": 2, "schedule": "cosine", "warmup": 1.5},
+    "path": {"batch_size": 700, "l2": 0.3, "n3": 0.1, "decay_end": 0.01, "schedule": "cosine"},
+    "blocks": {"batch_size": 700, "blocks": 4, "average_from": 3},
+    "network": {"batch_size": 700, "model": "conve", "channels": 4, "objective": "bce", "average_from": 3},
 }
 
 
 @pytest.fixture(scope="module", params=STEPS)
-def whole(request: pytest.FixtureRequest, world: Graph, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, Path]:
+def whole(
+    request: pytest.FixtureRequest, small_world: Graph, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict, Path]:
     path = tmp_path_factory.mktemp("whole") / request.param
     settings = SMALL | STEPS[request.param]
-    train(world, out=path, **settings)
+    train(small_world, out=path, **settings)
     return settings, path
 
 
@@ -108,7 +157,7 @@ def assert_same(run: Path, other: Path) -> None:
 
 
 def test_stopped_after_every_so_many_steps_equals_undisturbed(
-    whole: tuple[dict, Path], world: Graph, tmp_path: Path
+    whole: tuple[dict, Path], small_world: Graph, tmp_path: Path
 ) -> None:
     settings, undisturbed = whole
     run, stops = tmp_path / "run", 0
@@ -118,7 +167,7 @@ def test_stopped_after_every_so_many_steps_equals_undisturbed(
         return lambda: next(asked, True)
 
     with pytest.raises(Interrupted):
-        train(world, out=run, stop=ask_of(2), **settings)
+        train(small_world, out=run, stop=ask_of(2), **settings)
     while True:
         progress = read_progress(run / "checkpoint.safetensors")
         try:
@@ -132,7 +181,7 @@ def test_stopped_after_every_so_many_steps_equals_undisturbed(
 
 
 def test_a_checkpoint_by_time_in_the_middle_of_an_epoch(
-    whole: tuple[dict, Path], world: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: tuple[dict, Path], small_world: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings, undisturbed = whole
     monkeypatch.setattr(trainer, "CHECKPOINT_SHARE", float("inf"))  # however long a checkpoint takes
@@ -149,7 +198,7 @@ def test_a_checkpoint_by_time_in_the_middle_of_an_epoch(
             pass
 
     with pytest.raises(Death):
-        train(world, out=tmp_path / "run", observer=Dies(), **settings | {"checkpoint_seconds": 0})
+        train(small_world, out=tmp_path / "run", observer=Dies(), **settings | {"checkpoint_seconds": 0})
     progress = read_progress(tmp_path / "run" / "checkpoint.safetensors")
     assert (progress.epoch, progress.step) == (1, 2)
     resume(tmp_path / "run")
@@ -157,7 +206,7 @@ def test_a_checkpoint_by_time_in_the_middle_of_an_epoch(
 
 
 def test_a_signal_breaks_off_a_validation_which_is_made_again(
-    whole: tuple[dict, Path], world: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: tuple[dict, Path], small_world: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings, undisturbed = whole
     request = StopRequest()
@@ -168,13 +217,13 @@ def test_a_signal_breaks_off_a_validation_which_is_made_again(
 
     monkeypatch.setattr(experiment, "rank", interrupted)
     with pytest.raises(Interrupted, match="epoch 2"):
-        train(world, out=tmp_path / "run", stop=request, **settings)
+        train(small_world, out=tmp_path / "run", stop=request, **settings)
     monkeypatch.setattr(experiment, "rank", rank)
     resume(tmp_path / "run")
     assert_same(tmp_path / "run", undisturbed)
 
 
-def test_ctrl_c_in_python_saves_the_last_step(whole: tuple[dict, Path], world: Graph, tmp_path: Path) -> None:
+def test_ctrl_c_in_python_saves_the_last_step(whole: tuple[dict, Path], small_world: Graph, tmp_path: Path) -> None:
     settings, undisturbed = whole
     before = signal.getsignal(signal.SIGINT)
 
@@ -187,7 +236,7 @@ def test_ctrl_c_in_python_saves_the_last_step(whole: tuple[dict, Path], world: G
             pass
 
     with pytest.raises(KeyboardInterrupt, match=r"epoch 3; go on with: relwalk\.resume\('.*run'\)"):
-        train(world, out=tmp_path / "run", observer=Presses(), **settings)
+        train(small_world, out=tmp_path / "run", observer=Presses(), **settings)
     assert signal.getsignal(signal.SIGINT) is before
     progress = read_progress(tmp_path / "run" / "checkpoint.safetensors")
     assert (progress.epoch, progress.step) == (2, 2)
@@ -216,11 +265,11 @@ def test_the_second_signal_is_not_caught() -> None:
 
 
 def test_a_run_without_a_checkpoint_yet_starts_from_its_seed(
-    whole: tuple[dict, Path], world: Graph, tmp_path: Path
+    whole: tuple[dict, Path], small_world: Graph, tmp_path: Path
 ) -> None:
     settings, undisturbed = whole
     with pytest.raises(Interrupted):
-        train(world, out=tmp_path / "run", stop=lambda: True, **settings)
+        train(small_world, out=tmp_path / "run", stop=lambda: True, **settings)
     for name in ("checkpoint.safetensors", "history.jsonl"):
         (tmp_path / "run" / name).unlink()
     resume(tmp_path / "run")
@@ -229,12 +278,9 @@ def test_a_run_without_a_checkpoint_yet_starts_from_its_seed(
 
 def test_a_finished_run_can_be_trained_further(undisturbed: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    subprocess.run(["cp", "-r", str(undisturbed), str(run)], check=True)
-    done = subprocess.run([*RESUME, str(run), "--epochs", "14", "--json"], check=True, capture_output=True, text=True)
-    assert json.loads(done.stdout)["metrics"]["epochs"] == 14
+    shutil.copytree(undisturbed, run)
+    assert answer("resume", run, "--epochs", 14)["metrics"]["epochs"] == 14
 
 
 def test_resume_of_something_else_is_refused(tmp_path: Path) -> None:
-    done = subprocess.run([*RESUME, str(tmp_path)], capture_output=True, text=True, env=os.environ)
-    assert done.returncode == 1
-    assert "is not a relwalk run" in done.stderr
+    assert "is not a relwalk run" in relwalk("resume", tmp_path, status=1).stderr

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from relwalk.checks import DIM, check_whole
 from relwalk.errors import RelWalkError
@@ -81,18 +80,17 @@ class OTE(Scorer):
             turned = self._turn(other, self.entity(pairs % self.entities), pairs // self.entities)
             return -(there + block_distances(self._blocks(x), self._blocks(turned), own))  # (batch, candidates)
         groups = Groups(relations)
+        used = relations.new_tensor(groups.relations)
+        matrices, log_scale = gram_schmidt(self.matrix[used]), self.log_scale[used]
+        if other == "tail":
+            matrices, scales = matrices.mT, log_scale.exp()
+        else:
+            scales = (-log_scale).exp()
         parts = [there[:0]]
-        for relation, rows in zip(groups.relations, torch.split(groups.sort(x), groups.counts), strict=True):
-            asked = other, rows, e, relations.new_tensor(relation)
-            if torch.is_grad_enabled():  # the turned entities are made again backward, not kept
-                parts.append(checkpoint(self._to_turned, *asked, use_reentrant=False))
-            else:
-                parts.append(self._to_turned(*asked))
+        rows = torch.split(groups.sort(x), groups.counts)
+        for own_rows, matrix, scale in zip(rows, matrices.unbind(), scales.unbind(), strict=True):
+            parts.append(_ToTurned.apply(own_rows, e, matrix, scale))  # type: ignore[no-untyped-call]
         return -(there + groups.unsort(torch.cat(parts)))  # (batch, candidates)
-
-    def _to_turned(self, side: Side, x: Tensor, e: Tensor, relation: Tensor) -> Tensor:
-        """From x to all entities as one relation turns them.  # (rows, entities)"""
-        return block_distances(self._blocks(x), self._blocks(self._turn(side, e, relation)))
 
     def _turn(self, side: Side, x: Tensor, relations: Tensor) -> Tensor:
         """Where the answer of this side should be: exp(s) φ(M) x, or exp(-s) φ(M)ᵀ x.  # (batch, dim)"""
@@ -105,6 +103,32 @@ class OTE(Scorer):
     def _blocks(self, x: Tensor) -> Tensor:
         """Each block of a vector as a column.  # (..., block_size, blocks)"""
         return x.view(*x.shape[:-1], *self.matrix.shape[1:3]).mT
+
+
+class _ToTurned(torch.autograd.Function):
+    """From x to all entities as one relation turns them: the turned ones are made again backward, not kept.
+
+    `torch.utils.checkpoint` does the same, but imports the compiler of torch for it, which takes two seconds.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, e: Tensor, matrices: Tensor, scale: Tensor) -> Tensor:
+        ctx.save_for_backward(x, e, matrices, scale)
+        return _to_turned(x, e, matrices, scale)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        inputs = [tensor.detach().requires_grad_() for tensor in ctx.saved_tensors]
+        with torch.enable_grad():
+            distances = _to_turned(*inputs)
+        return torch.autograd.grad(distances, inputs, grads[0])
+
+
+def _to_turned(x: Tensor, e: Tensor, matrices: Tensor, scale: Tensor) -> Tensor:
+    """Σ_b ||x - scale · e matrix||_b, each block with its matrix (blocks, width, width).  # (rows, entities)"""
+    blocks, width, _ = matrices.shape
+    turned = e.view(-1, blocks, width).transpose(0, 1) @ matrices * scale.view(blocks, 1, width)
+    return block_distances(x.view(-1, blocks, width).mT, turned.permute(1, 2, 0))  # (n, width, blocks)
 
 
 def gram_schmidt(matrices: Tensor) -> Tensor:

@@ -88,17 +88,18 @@ def closed_loop(
     held[graph.train[:, 1], graph.train[:, 0], graph.train[:, 2]] = False
     rng = np.random.default_rng(seed)
     names = [rng.permutation(n) for _ in range(shuffles)]
-    whole = [_spearman(wide, scores[:, p][:, :, p], held) for p in names]
-    inner, inner_scores = _centred(wide), _centred(scores)
-    parts = [_spearman(inner, inner_scores[:, p][:, :, p], held) for p in names]
+    of_truth = _Ranks(wide, held)
+    whole = [of_truth.spearman(scores[:, p][:, :, p]) for p in names]
+    of_inner, inner_scores = _Ranks(_centred(wide), held), _centred(scores)
+    parts = [of_inner.spearman(inner_scores[:, p][:, :, p]) for p in names]
     cells = rng.choice(np.flatnonzero(held), min(SHOWN, int(held.sum())), replace=False)
     scaled, renamed = learned.scale * scores, learned.scale * scores[:, names[0]][:, :, names[0]]
     return ClosedLoop(
-        learned=_spearman(wide, scores, held),
-        interaction=_spearman(inner, inner_scores, held),
+        learned=of_truth.spearman(scores),
+        interaction=of_inner.spearman(inner_scores),
         shuffled=Estimate(float(np.mean(whole)), min(whole), max(whole)),
         shuffled_interaction=Estimate(float(np.mean(parts)), min(parts), max(parts)),
-        popularity=_spearman(wide, _popularity(graph.train, *wide.shape[:2]), held),
+        popularity=of_truth.spearman(_popularity(graph.train, *wide.shape[:2])),
         pairs=int(held.sum()),
         some=HeldOut(wide.ravel()[cells], scaled.ravel()[cells], renamed.ravel()[cells]),
     )
@@ -117,12 +118,23 @@ def _popularity(train: Ints, relations: int, n: int) -> Floats:
     return np.asarray(np.log(heads + 0.5)[:, :, None] + np.log(tails + 0.5)[:, None, :])
 
 
-def _spearman(a: Floats, b: Floats, held: Any) -> float:
-    """The mean over relations: p(h, t | R) is normalised within each."""
-    found = []
-    for x, y, mask in zip(a, b, held, strict=True):
-        rx, ry = rankdata(x[mask]), rankdata(y[mask])
-        rx, ry = rx - rx.mean(), ry - ry.mean()
-        size = math.sqrt(float(rx @ rx) * float(ry @ ry))
-        found.append(float(rx @ ry) / size if size > 0 else 0.0)
-    return float(np.mean(found))
+class _Ranks:
+    """The ranks of some figures within each relation, made once for all that they are compared with."""
+
+    def __init__(self, figures: Floats, held: Any) -> None:
+        self.held = held
+        self.ranks = [_centred_ranks(x[mask]) for x, mask in zip(figures, held, strict=True)]
+
+    def spearman(self, others: Floats) -> float:
+        """The mean over relations: p(h, t | R) is normalised within each."""
+        found = []
+        for rx, y, mask in zip(self.ranks, others, self.held, strict=True):
+            ry = _centred_ranks(y[mask])
+            size = math.sqrt(float(rx @ rx) * float(ry @ ry))
+            found.append(float(rx @ ry) / size if size > 0 else 0.0)
+        return float(np.mean(found))
+
+
+def _centred_ranks(x: Floats) -> Floats:
+    ranks = rankdata(x)
+    return np.asarray(ranks - ranks.mean())

@@ -17,7 +17,8 @@ from torch import Tensor
 from relwalk.evaluation.estimate import Floats, own_generator
 from relwalk.theory.sphere import log_integral, log_sphere_integral
 
-BLOCK = 1 << 24  # exponentials held at a time: 64 MB
+BLOCK = 1 << 18  # exponentials held at a time: 1 MB, which the cache of a core holds
+PAIRS = 1 << 24  # pairs of entities held at a time: 64 MB
 
 
 @torch.no_grad()
@@ -27,16 +28,17 @@ def log_partition(entities: Tensor, directions: Tensor, groups: Tensor | None = 
     `groups` (groups, entities) weighs the entities, so that the sums over several sets of them are one product;
     each must weigh at least one. The largest exponent is taken out of each direction: no norm overflows.
     """
-    weights = torch.ones(1, len(entities)) if groups is None else groups.float()
+    weights = None if groups is None else groups.float().T
     size = max(1, block // len(entities))
     parts = []
     for some in torch.split(directions, size):
-        x = entities @ some.T  # (entities, some)
-        top = x.amax(0)
-        sums = weights @ x.sub_(top).exp_()  # (groups, some)
+        x = some @ entities.T  # (some, entities)
+        top = x.amax(1, keepdim=True)
+        x.sub_(top).exp_()
+        sums = x.sum(1, keepdim=True) if weights is None else x @ weights  # (some, groups)
         # A group that is e^87 below the largest entity is lost to float32; it keeps the least sum there is.
         parts.append(sums.clamp(min=torch.finfo(torch.float32).tiny).double().log_() + top)
-    result = torch.cat(parts, 1)
+    result = torch.cat(parts).T
     return result[0] if groups is None else result
 
 
@@ -68,7 +70,7 @@ def relative_variance(
     squared = parts.square().sum(-1)  # (blocks, chosen)
     longest = 2 * float(squared.max().sqrt()) * (1 + 1e-6) + 1e-12
     table = torch.from_numpy(log_sphere_integral(np.linspace(0, longest, knots + 1), dim // blocks)).float()
-    total, size = 0.0, max(1, BLOCK // (blocks * len(chosen)))
+    total, size = 0.0, max(1, PAIRS // (blocks * len(chosen)))
     for some, own in zip(torch.split(parts, size, dim=1), torch.split(squared, size, dim=1), strict=True):
         both = own.unsqueeze(2) + squared.unsqueeze(1)  # (blocks, some, chosen)
         norm = torch.baddbmm(both, some, parts.mT, alpha=2).clamp_(min=0).sqrt_()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -119,7 +120,7 @@ def sweep(
     cells = [(name, value) for name, values in (grid or GRID).items() for value in values]
     rows, count = [], Count(progress, len(cells), "sweep")
     for name, value in cells:
-        rows.append(_row(name, value, {**start, name: value}, pairs, directions, draws, seed))
+        rows.append(_row(name, value, tuple({**start, name: value}.items()), pairs, directions, draws, seed))
         count.add(1)
     return Sweep(tuple(rows), start)
 
@@ -136,9 +137,12 @@ def limits(model: Scorer, *, step: float = 0.01, seed: int = 0, progress: OnProg
     return replace(sweep(base={"dim": model.dim}, seed=seed, progress=progress), here=here)
 
 
+@lru_cache(maxsize=256)
 def _row(
-    name: str, value: float, at: Mapping[str, float], pairs: int, directions: int, draws: int, seed: int
+    name: str, value: float, place: tuple[tuple[str, float], ...], pairs: int, directions: int, draws: int, seed: int
 ) -> SweepRow:
+    """One synthetic model. Of a trained one only its dimension counts here: rows are kept for the next of the same."""
+    at = dict(place)
     dim, n = int(at["dim"]), int(at["entities"])
     generator = own_generator(seed, "sweep")
     entity = at["norm"] * torch.randn(n, dim, generator=generator)
