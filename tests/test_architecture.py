@@ -89,12 +89,13 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "reporting",
         "testing",
         *under("tuning", "child display folder pacing pruning sampler space toml tune"),
+        *under("reproduction", "measure record"),
     ),
     "cli": (
         "__main__",
         *under(
             "cli",
-            "app compare compress console discover failures graphs load models options printable queries report runs "
+            "app compare compress console discover failures graphs load models options printable queries report reproduce runs "
             "streams theory training tune",
         ),
     ),
