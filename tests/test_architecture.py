@@ -70,8 +70,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "report": under(
         "report",
-        "charts comparison components entity_map facts geometry html page paper png probability results sections "
-        "theorem tuning",
+        "anchors charts comparison components entity_map facts geometry heat_maps html page paper png probability "
+        "results sections theorem tuning",
     ),
     "experiment": (
         "recipes",
@@ -89,14 +89,14 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "reporting",
         "testing",
         *under("tuning", "child display folder pacing pruning sampler space toml tune"),
-        *under("reproduction", "measure record"),
+        *under("reproduction", "child markdown measure parts record reproduce result rows table write"),
     ),
     "cli": (
         "__main__",
         *under(
             "cli",
-            "app compare compress console discover failures graphs load models options printable queries report reproduce runs "
-            "streams theory training tune",
+            "app compare compress console discover failures graphs load models options printable queries report "
+            "reproduce runs streams theory training tune",
         ),
     ),
 }

@@ -64,21 +64,23 @@ class Cost(_Part):
 
     epochs: int | None = None
     best_epoch: int | None = None
-    seconds: float | None = Field(None, description="of training steps")
+    seconds: float | None = Field(default=None, description="of training steps")
     validation_seconds: float | None = None
     median_epoch_seconds: float | None = None
-    ranking_seconds: float | None = Field(None, description="of test, by both protocols")
-    peak_bytes: int | None = Field(None, description="the most memory that its process held")
-    numbers: int | None = Field(None, description="that were learned")
+    ranking_seconds: float | None = Field(default=None, description="of test, by both protocols")
+    peak_bytes: int | None = Field(default=None, description="the most memory that its process held")
+    numbers: int | None = Field(default=None, description="that were learned")
 
 
 class Metrics(_Part):
     """Figures on test, and of valid the one that chose the epoch."""
 
     valid_mrr: float | None = None
-    all: Sides | None = Field(None, description="candidates: all entities, the standard protocol")
-    argument: Sides | None = Field(None, description="candidates: those of the relation's argument, the paper's")
-    classification: Figures | None = Field(None, description="one threshold per relation, from valid")
+    all: Sides | None = Field(default=None, description="candidates: all entities, the standard protocol")
+    argument: Sides | None = Field(
+        default=None, description="candidates: those of the relation's argument, the paper's"
+    )
+    classification: Figures | None = Field(default=None, description="one threshold per relation, from valid")
 
 
 class ResultRecord(_Part, Shown):
@@ -95,7 +97,7 @@ class ResultRecord(_Part, Shown):
     command: str
     asked: dict[str, Any] = Field(default_factory=dict, description="where it departs from its recipe")
     note: str = ""
-    commit: str | None = Field(None, description="of the code that trained; + where files differed from it")
+    commit: str | None = Field(default=None, description="of the code that trained; + where files differed from it")
     created: str | None = None
     versions: dict[str, str] = Field(default_factory=dict)
     machine: Machine | None = None
