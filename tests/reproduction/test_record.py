@@ -75,6 +75,13 @@ def test_a_record_is_not_replaced_unasked(place: Path) -> None:
     assert (place / "records" / "world-relwalk-mine-3.json").is_file()
 
 
+def test_a_name_for_a_recipe_can_name_a_file(place: Path) -> None:
+    for wrong in ("", "a/b", "x" * 41, "two words"):
+        assert (
+            "recipe is" in command("record", "run", "--out", "records", f"--recipe={wrong}", cwd=place, status=1).stderr
+        )
+
+
 def test_a_run_that_goes_by_its_recipe_departs_in_nothing() -> None:
     run = relwalk.train(relwalk.read_graph("world"), epochs=1, dim=4, threads=1)
     usual = {"dim": 4, "epochs": 1}
@@ -110,6 +117,7 @@ def test_names_tell_requests_apart() -> None:
     assert result_name("wn18rr", "relwalk", "best", 0, {"epochs": 3}) == "wn18rr-relwalk-best-epochs-3-0"
     odd = [result_name("g", "m", "r", 0, {"path": f"a/{'b' * n}"}) for n in (1, 2)]
     assert len({plain, *odd}) == 3 and all("/" not in name for name in odd)
+    assert "/" not in result_name("../a b", "m", "r", 0, {})
 
 
 @pytest.mark.parametrize("value", [{}, [], {"a": {}, "b": [1, "x"], "c": {"d": {"e": None}}}, [[1], {"a": [2.5]}]])

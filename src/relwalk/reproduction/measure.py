@@ -20,7 +20,7 @@ from relwalk.evaluation.comparison import RULES
 from relwalk.evaluation.ranking import rank
 from relwalk.planning import plan
 from relwalk.progress import Progress
-from relwalk.reproduction.record import Cost, Figures, Machine, Metrics, ResultRecord, Settings
+from relwalk.reproduction.record import Cost, Figures, Machine, Metrics, ResultRecord, Settings, check_recipe
 from relwalk.runs.folder import HISTORY
 from relwalk.runs.run import Run
 
@@ -48,6 +48,7 @@ def measure_run(
     """
     if run.record.status != "finished":
         raise RunError(f"{run.path} is {run.state}: a record is about a whole training. Finish it: relwalk resume.")
+    listed = check_recipe(recipe) if recipe is not None else run.record.recipe
     started = time.perf_counter()
     ranked = {rule: rank(run, candidates=rule, progress=progress) for rule in RULES}  # type: ignore[arg-type]
     ranking_seconds = time.perf_counter() - started
@@ -66,7 +67,7 @@ def measure_run(
     found = ResultRecord(
         dataset=run.graph.name,
         model=record.model.name,
-        recipe=recipe or record.recipe,
+        recipe=listed,
         seed=record.training.seed,
         command=command,
         asked=dict(asked),

@@ -21,8 +21,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from relwalk.checks import shown
 from relwalk.display import Shown
-from relwalk.errors import RunError
+from relwalk.errors import RelWalkError, RunError
 from relwalk.evaluation.records import read_json, told
 from relwalk.files import write_atomically
 from relwalk.runs.record import GraphRecord
@@ -149,7 +150,18 @@ def result_name(dataset: str, model: str, recipe: str, seed: int, asked: Mapping
     departed = "-".join(f"{name}-{value}" for name, value in sorted(asked.items()))
     if len(departed) > LONGEST_NAME or not set(departed) <= NAME_CHARACTERS:
         departed = hashlib.sha256(departed.encode()).hexdigest()[:8]
-    return "-".join(filter(None, [dataset, model, recipe, departed, str(seed)]))
+    whole = "-".join(filter(None, [dataset, model, recipe, departed, str(seed)]))
+    return "".join(c if c in NAME_CHARACTERS else "_" for c in whole)  # it is a file as well
+
+
+def check_recipe(name: str) -> str:
+    """A name of one's own for settings, if it can be a part of a file's name."""
+    if not 0 < len(name) <= LONGEST_NAME or not set(name) <= NAME_CHARACTERS:
+        raise RelWalkError(
+            f"recipe is {shown(name)}; expected a name of at most {LONGEST_NAME} letters, digits, dots, dashes and "
+            "underscores"
+        )
+    return name
 
 
 def read_result(path: Path) -> ResultRecord:
@@ -170,7 +182,7 @@ def write_result(folder: Path, record: ResultRecord) -> Path:
     """Write a record under its own name; the path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{record.name}.json"
-    write_atomically(path, (as_json(record.as_dict()) + "\n").encode())
+    write_atomically(path, (as_json(record.as_dict()) + "\n").encode("utf-8", "replace"))
     return path
 
 

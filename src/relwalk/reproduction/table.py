@@ -98,17 +98,19 @@ class Line:
             self.published.source if self.published else "-",
         ]
 
+    def own_cell(self, name: str) -> str:
+        """Our figure alone, with its spread."""
+        ours, spread = self.ours(name), self.spread(name)
+        if ours is None:
+            return "-"
+        return figure(name, ours) + (f" ± {figure(name, spread)}" if spread is not None else "")
+
     def _cell(self, name: str) -> str:
-        ours, theirs, spread = self.ours(name), self.theirs(name), self.spread(name)
-        shown = (
-            "-" if ours is None else figure(name, ours) + (f" ± {figure(name, spread)}" if spread is not None else "")
-        )
+        theirs, difference = self.theirs(name), self.difference(name)
         if theirs is None:
-            return shown
-        difference = self.difference(name)
-        return f"{shown} ({figure(name, theirs)}" + (
-            f", {figure(name, difference, sign=True)})" if difference is not None else ")"
-        )
+            return self.own_cell(name)
+        beside = "" if difference is None else f", {figure(name, difference, sign=True)}"
+        return f"{self.own_cell(name)} ({figure(name, theirs)}{beside})"
 
 
 def figure(name: str, value: float, *, sign: bool = False) -> str:
@@ -143,8 +145,7 @@ def table2_lines(
         tasks = ("classification",) if judged else ("all", "argument")
         listed = [p.model for p in PAPER_TABLE if p.dataset == dataset]
         for model in dict.fromkeys([*listed, *(record.model for record in own)]):
-            groups = _groups([record for record in own if record.model == model])
-            for group in groups or [()]:
+            for group in groups([record for record in own if record.model == model]) or [()]:
                 lines += _lines(dataset, model, tasks, group, known)
     return lines
 
@@ -161,7 +162,7 @@ def _lines(
     return lines
 
 
-def _groups(records: Sequence[ResultRecord]) -> list[tuple[ResultRecord, ...]]:
+def groups(records: Sequence[ResultRecord]) -> list[tuple[ResultRecord, ...]]:
     """Records that differ in their seed alone, together."""
     found: dict[str, list[ResultRecord]] = {}
     for record in records:

@@ -24,7 +24,7 @@ def write_reproduction(found: Reproduction, folder: Path, figures: Path) -> Repr
     words = f"# {found.target}\n\n{target_markdown(found.target, found.records, found.lines, drawings)}\n"
     content = json.dumps(found.as_dict(), indent=1, ensure_ascii=False) + "\n"
     for path, made in zip(paths, (words, content, _page(found, figures)), strict=True):
-        write_atomically(path, made.encode())
+        write_atomically(path, made.encode("utf-8", "replace"))
     return found
 
 
