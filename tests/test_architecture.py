@@ -55,9 +55,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "evaluation": under(
         "evaluation",
-        "baselines calibration classification comparison confidence_fit estimate judged labelled logistic metrics "
-        "probability_check probability_fit questions ranking records result score_blocks scores share_fit trained "
-        "truth tuning",
+        "baselines calibration classification combination comparison confidence_fit estimate judged labelled logistic "
+        "metrics probability_check probability_fit questions ranking records result score_blocks scores share_fit "
+        "trained triple_features truth tuning",
     ),
     "discovery": under(
         "discovery", "best doubtful duplicates evidence judged links neighbours questions shares sweep table"

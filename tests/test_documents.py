@@ -52,6 +52,10 @@ def test_every_command_of_the_readme_runs(line: str, workplace: Path) -> None:
     if arguments[0] == "train":  # as written, but short
         epochs = min(_epochs(arguments), 6)
         arguments = [*_without(arguments, "--epochs"), "--epochs", str(epochs), "--dim", "16", "--force"]
+    if arguments[0] == "reproduce":  # of the small graph, RelWalk alone, all with one training
+        for option in ("--dataset", "--recipe", "--models", "--seeds", "--budget", "--results"):
+            arguments = _without(arguments, option)
+        arguments += ["--dataset", "world", "--models", "relwalk", "--epochs", "1", "--dim", "4"]
     if arguments[0] == "tune":
         arguments = [*_without(arguments, "--budget"), "--budget", "9m", "--trials", "2", "--epochs", "1", "--force"]
     relwalk(*arguments, cwd=workplace)

@@ -15,7 +15,8 @@ SYMBOLS = ("H@10", "ν_R", "σ_c", "σ_c'", "√(σ_c² + σ_c'²)")
 PROTOCOLS = (
     "Test triples, filtered, every triple kept, both sides, ties at their mean. *all*: every entity is a candidate; "
     "*argument*: the entities seen in that place of the relation in train, valid and test, the paper's rule; "
-    "*classification*: accuracy on the data set's own false triples, one threshold per relation from valid. "
+    "*classification*: accuracy on the data set's own false triples, one threshold per relation from valid, by the "
+    "plain score, and combined with the conditionals and counts (`relwalk classify --combine`). "
     "Cells: ours (published, difference); ± is the standard deviation over seeds."
 )
 

@@ -61,7 +61,7 @@ def measure_run(
         for rule, found in ranked.items()
     }
     if run.graph.test_negatives is not None:
-        judged = classify(run, progress=progress)
+        judged = classify(run, combine=True, progress=progress)
         metrics["classification"] = _classified(judged)
         by_relation["classification"] = {name: _rounded(row) for name, row in judged.as_dict()["by_relation"].items()}
     found = ResultRecord(

@@ -129,8 +129,12 @@ class ResultRecord(_Part, Shown):
     @property
     def accuracy(self) -> float | None:
         """Of triple classification by the plain score."""
-        found = self.metrics.classification
-        return None if found is None else float(found["accuracy"])
+        return self.judged("accuracy")
+
+    def judged(self, name: str) -> float | None:
+        """A figure of triple classification; None where it was not made."""
+        found = (self.metrics.classification or {}).get(name)
+        return None if found is None else float(found)
 
     def as_dict(self) -> dict[str, Any]:
         return self.model_dump(mode="json")

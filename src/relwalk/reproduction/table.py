@@ -13,8 +13,8 @@ from relwalk.report.paper import PAPER_TABLE, Published
 from relwalk.reproduction.record import ResultRecord
 
 RANKED = {"mrr": "MRR", "mr": "MR", "hits@1": "H@1", "hits@3": "H@3", "hits@10": "H@10"}
-JUDGED = {"accuracy": "accuracy"}
-PLACES = {"mr": 0, "accuracy": 4}  # decimals; three elsewhere
+JUDGED = {"accuracy": "accuracy", "combined_accuracy": "combined"}
+PLACES = {"mr": 0, "accuracy": 4, "combined_accuracy": 4}  # decimals; three elsewhere
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Line:
         return stdev(values) if len(values) > 1 else None
 
     def theirs(self, name: str) -> float | None:
-        return None if self.published is None else self.published.figures().get(name)
+        return None if self.published is None else self.published.figures().get(name.removeprefix("combined_"))
 
     def difference(self, name: str) -> float | None:
         ours, theirs = self.ours(name), self.theirs(name)
@@ -63,7 +63,7 @@ class Line:
 
     def _values(self, name: str) -> list[float]:
         found = [
-            record.accuracy if self.candidates == "classification" else record.figure(self.candidates, name)
+            record.judged(name) if self.candidates == "classification" else record.figure(self.candidates, name)
             for record in self.finished
         ]
         return [value for value in found if value is not None]
