@@ -15,7 +15,7 @@ ifneq ($(wildcard ../shared/datasets),)
 export RELWALK_DATA ?= $(abspath ../shared/datasets)
 endif
 
-.PHONY: demo test test-newest check campaign bench bench-models bench-recipes clean
+.PHONY: demo test test-newest check campaign results bench bench-models bench-recipes clean
 .DEFAULT_GOAL := demo
 
 $(READY): pyproject.toml constraints.txt
@@ -43,6 +43,10 @@ check: $(READY)
 # Strange files, damaged runs, kills, full disks and wrong values at random: `make campaign MINUTES=60`.
 campaign: $(READY)
 	$(BIN)/python -m tools.campaign --minutes $(MINUTES)
+
+# The page of results, the form of a record and the README's table, from results/records.
+results: $(READY)
+	$(BIN)/python -m tools.results
 
 # The benchmark has an environment of its own; without the peers it still measures relwalk, and says what is missing.
 $(BENCH_READY): pyproject.toml constraints.txt bench/requirements.txt

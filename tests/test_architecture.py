@@ -55,9 +55,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "evaluation": under(
         "evaluation",
-        "baselines calibration classification comparison confidence_fit estimate judged labelled logistic metrics "
-        "probability_check probability_fit questions ranking records result score_blocks scores share_fit trained "
-        "truth tuning",
+        "baselines calibration classification combination comparison confidence_fit estimate judged labelled logistic "
+        "metrics probability_check probability_fit questions ranking records result score_blocks scores share_fit "
+        "trained triple_features truth tuning",
     ),
     "discovery": under(
         "discovery", "best doubtful duplicates evidence judged links neighbours questions shares sweep table"
@@ -70,8 +70,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "report": under(
         "report",
-        "charts comparison components entity_map facts geometry html page paper png probability results sections "
-        "theorem tuning",
+        "anchors charts comparison components entity_map facts geometry heat_maps html page paper png probability "
+        "results sections theorem tuning",
     ),
     "experiment": (
         "recipes",
@@ -89,13 +89,14 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "reporting",
         "testing",
         *under("tuning", "child display folder pacing pruning sampler space toml tune"),
+        *under("reproduction", "child markdown measure page parts record reproduce result rows table write"),
     ),
     "cli": (
         "__main__",
         *under(
             "cli",
-            "app compare compress console discover failures graphs load models options printable queries report runs "
-            "streams theory training tune",
+            "app compare compress console discover failures graphs load models options printable queries report "
+            "reproduce runs streams theory training tune",
         ),
     ),
 }

@@ -53,6 +53,10 @@ def test_every_command_of_the_readme_runs(line: str, workplace: Path) -> None:
         arguments = [*_without(arguments, "--epochs"), "--epochs", str(epochs), "--dim", "16", "--force"]
         if arguments[1] in BENCHMARKS:
             arguments += ["--budget", "1s"]
+    if arguments[0] == "reproduce":  # of the small graph, RelWalk alone, all with one training
+        for option in ("--dataset", "--recipe", "--models", "--seeds", "--budget", "--results"):
+            arguments = _without(arguments, option)
+        arguments += ["--dataset", "world", "--models", "relwalk", "--epochs", "1", "--dim", "4"]
     if arguments[0] == "tune":
         trials = "2" if "--jobs" in arguments else "1"
         short = ["--budget", "9m", "--trials", trials, "--epochs", "1", "--dim", "16", "--force"]

@@ -12,7 +12,20 @@ from tools.subgraphs import MADE, cut
 from relwalk.checks import MOST
 from relwalk.experiment import train
 from relwalk.graph.graph import Graph
-from relwalk.shapes import BEGINS, DIMS, ENDS, EPOCHS, PATIENCE, Shape, by_shape, choose_blocks
+from relwalk.planning import plan
+from relwalk.shapes import (
+    BEGINS,
+    DIMS,
+    ENDS,
+    EPOCHS,
+    LONG_DIMS,
+    LONG_EPOCHS,
+    PATIENCE,
+    Shape,
+    by_shape,
+    choose_blocks,
+    for_long,
+)
 from tests.entry import relwalk
 
 SHORT = {"dim": 8, "epochs": 1}
@@ -28,6 +41,21 @@ def test_a_name_changes_nothing(world: Graph) -> None:
     for name in ("fb15k-237", "wn18rr", "x"):
         renamed = train(dataclasses.replace(world, name=name), **SHORT).record
         assert renamed.training == plain.training and renamed.model == plain.model
+
+
+def test_the_best_recipe_knows_no_name_and_takes_longer(world: Graph) -> None:
+    plain = plan(world, recipe="best")
+    for name in ("fb15k-237", "wn18rr"):
+        renamed = plan(dataclasses.replace(world, name=name), recipe="best")
+        assert (renamed.training, renamed.model) == (plain.training, plain.model)
+    usual = plan(world)
+    assert plain.model.dim == LONG_DIMS[0] > usual.model.dim and plain.training.schedule.name == "cosine"
+    small, large = for_long(shape()), for_long(shape(entities=90_000, triples=10**6, questions=10**6))
+    assert small["dim"] == LONG_DIMS[0] > large["dim"] and small["epochs"] > large["epochs"] >= LONG_EPOCHS[0]
+    assert small["entity_dropout"] > 0 == for_long(shape(triples=3000))["entity_dropout"]
+    said = plan(world, recipe="best", dim=32, epochs=7, l2=0.05)
+    assert (said.model.dim, said.training.epochs, said.training.l2, said.training.decay_end) == (32, 7, 0.05, 1.0)
+    assert plan(world, recipe="best", model="complex").training == plan(world, model="complex").training
 
 
 def test_what_few_triples_say_of_an_entity_is_held_more_firmly() -> None:

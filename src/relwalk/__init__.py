@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from relwalk.models import RelWalk, Scorer
     from relwalk.prediction import predict, predict_many
     from relwalk.reporting import make_report
+    from relwalk.reproduction.reproduce import reproduce
     from relwalk.runs.run import Run, load_run
     from relwalk.theory.analyse import Analysis, analyse
     from relwalk.theory.closed_loop import closed_loop
@@ -81,6 +82,7 @@ _HOMES = {
     "predict_many": "relwalk.prediction",
     "rank": "relwalk.evaluation.ranking",
     "read_graph": "relwalk.graph.read",
+    "reproduce": "relwalk.reproduction.reproduce",
     "resume": "relwalk.experiment",
     "train": "relwalk.experiment",
     "tune": "relwalk.tuning.tune",
@@ -124,6 +126,7 @@ __all__ = [
     "predict_many",
     "rank",
     "read_graph",
+    "reproduce",
     "resume",
     "train",
     "tune",

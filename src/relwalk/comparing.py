@@ -71,7 +71,7 @@ def compare(
         graph = read_graph(graph)
     if len(graph.test) == 0:
         raise GraphError(f"graph {graph.name!r} has no test triples to compare models on. Give it a test split.")
-    rows = _plan(models, config, dim)
+    rows = plan_rows(models, config, dim)
     wanted = Comparison(
         graph=graph_facts(graph, source or graph.name),
         budget=seconds,
@@ -93,7 +93,7 @@ def compare(
                 work.screen.close()
 
 
-def _plan(
+def plan_rows(
     models: Sequence[str] | None, config: Mapping[str, Any] | Path | str | None, dim: int | None
 ) -> tuple[Compared, ...]:
     """A row for each model with what is asked of it. What no model could be told is refused."""

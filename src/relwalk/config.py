@@ -1,4 +1,4 @@
-"""Settings from a file: a TOML of flat names, or the record of a run to be repeated."""
+"""Settings from a file: a TOML of flat names, or the record of a run or of a result to be repeated."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from relwalk.errors import RelWalkError, UnknownChoice
+from relwalk.errors import RelWalkError, RunError, UnknownChoice
+from relwalk.evaluation.records import read_json
 from relwalk.keywords import all_keywords
+from relwalk.recipes import RECIPES
+from relwalk.reproduction.record import CURE, FORMAT, read_result
 from relwalk.runs.folder import RECORD
 from relwalk.runs.record import read_record_file
 
@@ -32,7 +35,7 @@ class Config:
 
 
 def read_config(source: Source | None) -> Config:
-    """Settings by flat names from a mapping, a TOML file, a run's folder or its run.json."""
+    """Settings by flat names from a mapping, a TOML file, a run's folder or its run.json, or the record of a result."""
     if source is None:
         return Config()
     if isinstance(source, Mapping):
@@ -40,7 +43,7 @@ def read_config(source: Source | None) -> Config:
     path = Path(source)
     path = path / RECORD if path.is_dir() else path
     if path.suffix == ".json":
-        return _from_record(path)
+        return _from_result(path) if _is_result(path) else _from_record(path)
     return _given(read_toml(path), path)
 
 
@@ -76,4 +79,26 @@ def _from_record(path: Path) -> Config:
         model=record.model.name if record.model.listed else None,
         dim=record.model.dim,
         unlisted="" if record.model.listed else record.model.name,
+    )
+
+
+def _is_result(path: Path) -> bool:
+    """Whether a file is the record of a result, and not of a run; one that cannot be read is told by its reader."""
+    try:
+        return read_json(path, "record", CURE).get("format") == FORMAT
+    except RunError:
+        return False
+
+
+def _from_result(path: Path) -> Config:
+    """All that the run of a result was made of."""
+    record = read_result(path)
+    if record.settings is None:
+        raise RelWalkError(f"{path} has no settings: {record.reason or 'they were not kept'}. Give them by flags.")
+    return Config(
+        training=record.settings.training,
+        options=record.settings.options,
+        recipe=record.recipe if record.recipe in RECIPES else None,  # a name of one's own for the same settings
+        model=record.model,
+        dim=record.settings.dim,
     )

@@ -89,6 +89,42 @@ def by_shape(shape: Shape, dim: int | None = None) -> dict[str, Any]:
     }
 
 
+LONG_DIMS = (512, 384, 256, 128)
+LONG_WORK = 9e14  # operations of a long training: about three hours of two cores, as fast as EPOCH_WORK has it
+LONG_EPOCHS = (40, 200)
+
+
+def for_long(shape: Shape, dim: int | None = None) -> dict[str, Any]:
+    """The settings and options of RelWalk for a training of hours: what `by_shape` gives with more dimensions, and as
+    many epochs as the time allows, with rates that fall. Settings that a search finds better are written here."""
+    d = dim if dim is not None else choose_long_dim(shape)
+    usual = {name: value for name, value in by_shape(shape, d).items() if name != "patience"}  # rates fall to the end
+    epochs = max(usual["epochs"], round(_between(*LONG_EPOCHS, LONG_WORK / _epoch_work(shape, d))))
+    dropout = DROPOUT if shape.density >= DENSE else 0.0
+    return {
+        **usual,
+        "schedule": "cosine",
+        "entity_dropout": dropout,
+        "epochs": epochs,
+        "validate_every": often(epochs),
+    }
+
+
+def choose_long_dim(shape: Shape) -> int:
+    """The largest dimension with which the fewest epochs fit into the time, and the entities into memory."""
+    room = available_memory()
+    for dim in LONG_DIMS:
+        fits = room is None or COPIES * FLOAT * shape.entities * dim <= room
+        if fits and LONG_EPOCHS[0] * _epoch_work(shape, dim) <= LONG_WORK:
+            return dim
+    return LONG_DIMS[-1]
+
+
+def _epoch_work(shape: Shape, dim: int) -> float:
+    """Operations of an epoch over all entities."""
+    return 6.0 * shape.questions * shape.entities * dim
+
+
 def often(epochs: int) -> int:
     """Epochs between two validations: the best of a path is to be met."""
     return max(1, epochs // VALIDATIONS)

@@ -55,7 +55,14 @@ def arguments(verb: str) -> list[str]:
         "datasets": [],
     }
     compare = ["g.tsv", "--models", "transe", "--budget", "0.01s"]
-    rest = {"generate": ["--out", "drawn"], "export": ["run", "out"], "models": [], "compare": compare}
+    reproduce = ["table2", "--dataset", "g.tsv", "--models", "transe", "--budget", "0.01s"]
+    rest = {
+        "generate": ["--out", "drawn"],
+        "export": ["run", "out"],
+        "models": [],
+        "compare": compare,
+        "reproduce": reproduce,
+    }
     return [verb, *(graph | rest).get(verb, ["run"])]
 
 

@@ -86,6 +86,14 @@ def classify(
         str | None,
         typer.Option(metavar="FILE", help="Triples to judge, in place of test: head, relation, tail; - is stdin."),
     ] = None,
+    combine: Annotated[
+        bool,
+        typer.Option(
+            "--combine",
+            help="Judge by the score, log p(t|h,R), log p(h|R,t), log p(R|h,t) and counts as well, weighed on valid "
+            "for each relation.",
+        ),
+    ] = False,
     base_rate: Annotated[
         float | None,
         typer.Option(help="How many of all triples asked about are true; else as many as in valid with its negatives."),
@@ -104,8 +112,10 @@ def classify(
         from relwalk.evaluation.judged import judge_triples
 
         asked = read_triples(triples, loaded.graph)
-        return runs.say(loaded, judge_triples(loaded, asked, base_rate=base_rate, seed=seed), as_json)
-    runs.say(loaded, classify_triples(loaded, base_rate=base_rate, seed=seed, progress=True), as_json)
+        how = {"combine": combine, "base_rate": base_rate, "seed": seed}
+        return runs.say(loaded, judge_triples(loaded, asked, **how), as_json)  # type: ignore[arg-type]
+    found = classify_triples(loaded, combine=combine, base_rate=base_rate, seed=seed, progress=True)
+    runs.say(loaded, found, as_json)
 
 
 def predict(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from relwalk.checks import check_number, check_seed
 from relwalk.display import Shown, caption, html_table
+from relwalk.evaluation.combination import combined_scores
 from relwalk.evaluation.labelled import labelled
 from relwalk.evaluation.metrics import Floats
 from relwalk.evaluation.trained import Trained, model_and_graph
@@ -83,7 +84,11 @@ class Verdicts:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassificationResult(Shown):
-    """Triple classification, with the count baseline beside it; prints itself."""
+    """Triple classification, with the count baseline beside it; prints itself.
+
+    `combined` is the same by all that speaks for a triple (`relwalk.evaluation.combination`), where that was asked for;
+    thresholds and probabilities are then of that.
+    """
 
     graph: str
     model: Verdicts
@@ -96,6 +101,12 @@ class ClassificationResult(Shown):
     truth: Truth  # from scores to probabilities
     ece: float  # of those probabilities, on test
     brier: float
+    combined: Verdicts | None = None
+
+    @property
+    def _columns(self) -> dict[str, Verdicts]:
+        together = {} if self.combined is None else {"combined": self.combined}
+        return {"accuracy": self.model, **together, "count": self.baseline}
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -107,10 +118,12 @@ class ClassificationResult(Shown):
             "baseline_accuracy": self.baseline.accuracy,
             "baseline_f1": self.baseline.f1,
             "baseline_roc_auc": self.baseline.roc_auc,
+            **({} if self.combined is None else _named("combined", self.combined)),
             "test_triples": self.test_triples,
             "valid_triples": self.valid_triples,
             "by_relation": {
                 name: {"accuracy": a, "triples": n, "baseline_accuracy": self.baseline.per_relation[name][0]}
+                | ({} if self.combined is None else {"combined_accuracy": self.combined.per_relation[name][0]})
                 for name, (a, n) in self.model.per_relation.items()
             },
             "relations_without_validation": list(self.unfitted),
@@ -128,29 +141,31 @@ class ClassificationResult(Shown):
         return f"probabilities, if {rate}: ECE {self.ece:.4f}, Brier {self.brier:.4f}"
 
     def summary(self) -> str:
-        figures = f"accuracy {self.model.accuracy:.4f} (count {self.baseline.accuracy:.4f})"
+        together = "" if self.combined is None else f"combined {self.combined.accuracy:.4f}, "
+        figures = f"accuracy {self.model.accuracy:.4f} ({together}count {self.baseline.accuracy:.4f})"
         return f"{self.graph}: {figures}, F1 {self.model.f1:.4f}, {self.test_triples:,} test triples"
 
-    def _repr_html_(self) -> str:
-        counted = self.baseline.per_relation
+    def _rows(self) -> list[tuple[str, ...]]:
+        """Each relation and all together: accuracy by each way, and triples."""
         rows = [
-            (name, f"{a:.4f}", f"{counted[name][0]:.4f}", f"{n:,}") for name, (a, n) in self.model.per_relation.items()
+            (name, *(f"{v.per_relation[name][0]:.4f}" for v in self._columns.values()), f"{n:,}")
+            for name, (_, n) in self.model.per_relation.items()
         ]
-        rows.append(
-            ("overall", f"{self.model.accuracy:.4f}", f"{self.baseline.accuracy:.4f}", f"{self.test_triples:,}")
-        )
-        return caption(self._protocol()) + html_table(("", "accuracy", "count", "triples"), rows)
+        return [*rows, ("overall", *(f"{v.accuracy:.4f}" for v in self._columns.values()), f"{self.test_triples:,}")]
+
+    def _repr_html_(self) -> str:
+        return caption(self._protocol()) + html_table(("", *self._columns, "triples"), self._rows())
 
     def __str__(self) -> str:
         width = max(24, *(len(name) + 2 for name in self.model.per_relation))
-        lines = [self._protocol(), f"{'':{width}}{'accuracy':>10}{'count':>8}{'triples':>10}"]
-        lines += [
-            f"{name:{width}}{a:>10.4f}{self.baseline.per_relation[name][0]:>8.4f}{n:>10,}"
-            for name, (a, n) in self.model.per_relation.items()
-        ]
-        lines.append(
-            f"{'overall':{width}}{self.model.accuracy:>10.4f}{self.baseline.accuracy:>8.4f}{self.test_triples:>10,}"
-        )
+        rows = [("", *self._columns, "triples"), *self._rows()]
+        lines = [self._protocol()]
+        lines += [f"{row[0]:{width}}" + "".join(f"{cell:>10}" for cell in row[1:]) for row in rows]
+        if self.combined is not None:
+            lines.append(
+                "combined: score, log p(t | h, R), log p(h | R, t), log p(R | h, t) and counts, weighed on valid for "
+                f"each relation: F1 {self.combined.f1:.4f}, ROC-AUC {self.combined.roc_auc:.4f}"
+            )
         lines.append(
             f"F1 {self.model.f1:.4f}, ROC-AUC {self.model.roc_auc:.4f}; "
             "count: judged by how often train shows the tail with the relation"
@@ -159,15 +174,23 @@ class ClassificationResult(Shown):
         return "\n".join(lines)
 
 
+def _named(prefix: str, v: Verdicts) -> dict[str, float]:
+    return {f"{prefix}_{name}": getattr(v, name) for name in ("accuracy", "f1", "roc_auc")}
+
+
 def classify(
     model: Scorer | Trained,
     graph: Graph | None = None,
     *,
+    combine: bool = False,
     base_rate: float | None = None,
     seed: int = 0,
     progress: Progress = None,
 ) -> ClassificationResult:
     """Fit thresholds and probabilities on valid, judge test: `classify(run)` or `classify(model, graph)`.
+
+    With `combine` triples are also judged by all that speaks for them: the score, log p(t | h, R), log p(h | R, t),
+    log p(R | h, t) and counts of train, weighed on valid for each relation; the plain score's figures stand beside it.
 
     The negatives are the graph's own where it ships them, else made by seed. `base_rate` is how many of all triples
     are true, for their probabilities; left out, as many as in valid with its negatives. `progress`: see
@@ -178,31 +201,37 @@ def classify(
         base_rate = check_number("base_rate", base_rate, 1e-9, 1 - 1e-9)
     model, graph = model_and_graph(model, graph, "classify")
     with shown(progress) as on_progress:
-        return _classify(model, graph, base_rate, seed, on_progress)
+        return _classify(model, graph, combine, base_rate, seed, on_progress)
 
 
 def _classify(
-    model: Scorer, graph: Graph, base_rate: float | None, seed: int, on_progress: OnProgress
+    model: Scorer, graph: Graph, combine: bool, base_rate: float | None, seed: int, on_progress: OnProgress
 ) -> ClassificationResult:
     on_progress(0, 1, "making negatives")
     sets = {split: labelled(graph, split, seed) for split in ("valid", "test")}
-    count = Count(on_progress, sum(len(triples) for triples, _ in sets.values()), "classifying")
+    total = sum(len(triples) for triples, _ in sets.values())
+    count = Count(on_progress, total * (1 + combine), "classifying")
+    (valid, labels), (test, truths) = sets["valid"], sets["test"]
+    plain, counted = model_scores(model, count), count_scores(graph)
+    ways = [(plain(valid), plain(test)), (counted(valid), counted(test))]
+    if combine:
+        judged, scores_of = combined_scores(model, graph, sets["valid"], seed, count)
+        ways.append((judged, scores_of(test)))
     results = []
-    sizes = len(graph.relations)
-    for scores_of in (model_scores(model, count), count_scores(graph)):
-        scores = {split: scores_of(triples) for split, (triples, _) in sets.items()}
-        thresholds = fit_thresholds(sets["valid"][0], scores["valid"], sets["valid"][1], sizes)
-        results.append((_judge(graph, *sets["test"], scores["test"], thresholds), thresholds, scores))
-    (verdicts, thresholds, scores), (baseline, _, _) = results
-    truth = _fit_truth(*sets["valid"], scores["valid"], sizes, base_rate, seed)
-    p = truth.probability(scores["test"] - thresholds.per_relation[sets["test"][0][:, 1]])
-    ece, brier = truth_error(p, sets["test"][1], base_rate)
+    for of_valid, of_test in ways:
+        fitted = fit_thresholds(valid, of_valid, labels, len(graph.relations))
+        results.append((_judge(graph, test, truths, of_test, fitted), fitted))
+    chosen = 2 if combine else 0
+    thresholds, (of_valid, of_test) = results[chosen][1], ways[chosen]
+    truth = _fit_truth(valid, labels, of_valid, len(graph.relations), base_rate, seed)
+    ece, brier = truth_error(truth.probability(of_test - thresholds.per_relation[test[:, 1]]), truths, base_rate)
     seen = np.unique(sets["test"][0][:, 1])
     shipped = graph.valid_negatives is not None and graph.test_negatives is not None
     return ClassificationResult(
         graph=graph.name,
-        model=verdicts,
-        baseline=baseline,
+        model=results[0][0],
+        baseline=results[1][0],
+        combined=results[2][0] if combine else None,
         negatives="the data set's own" if shipped else f"made from argument candidates, seed {seed}",
         test_triples=len(sets["test"][0]),
         valid_triples=len(sets["valid"][0]),
@@ -229,13 +258,18 @@ def _fit_truth(
 
 
 def fit_classifier(
-    model: Scorer, graph: Graph, *, base_rate: float | None = None, seed: int = 0
-) -> tuple[Thresholds, Truth]:
-    """The thresholds and the probabilities that valid teaches, without a look at test."""
+    model: Scorer, graph: Graph, *, combine: bool = False, base_rate: float | None = None, seed: int = 0
+) -> tuple[TripleScores, Thresholds, Truth]:
+    """How triples are scored, and the thresholds and probabilities that valid teaches, without a look at test."""
     triples, labels = labelled(graph, "valid", seed)
-    scores = model_scores(model, Count(silent, len(triples), "classifying"))(triples)
+    count = Count(silent, len(triples), "classifying")
+    scores_of = model_scores(model, count)
+    if combine:
+        scores, scores_of = combined_scores(model, graph, (triples, labels), seed, count)
+    else:
+        scores = scores_of(triples)
     thresholds = fit_thresholds(triples, scores, labels, len(graph.relations))
-    return thresholds, _fit_truth(triples, labels, scores, len(graph.relations), base_rate, seed)
+    return scores_of, thresholds, _fit_truth(triples, labels, scores, len(graph.relations), base_rate, seed)
 
 
 def model_scores(model: Scorer, count: Count, block: int = 1 << 16) -> TripleScores:

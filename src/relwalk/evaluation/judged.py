@@ -11,12 +11,11 @@ import numpy as np
 from relwalk.checks import check_number, check_seed, shown
 from relwalk.display import Shown, caption, html_table
 from relwalk.errors import RelWalkError
-from relwalk.evaluation.classification import fit_classifier, model_scores
+from relwalk.evaluation.classification import fit_classifier
 from relwalk.evaluation.labelled import triple_keys
 from relwalk.evaluation.trained import Trained, model_and_graph
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Ints
-from relwalk.progress import Count, silent
 
 
 @dataclass(frozen=True)
@@ -78,21 +77,27 @@ class JudgedTriples(Shown):
 
 
 def judge_triples(
-    run: Trained, triples: Iterable[tuple[str, str, str]], *, base_rate: float | None = None, seed: int = 0
+    run: Trained,
+    triples: Iterable[tuple[str, str, str]],
+    *,
+    combine: bool = False,
+    base_rate: float | None = None,
+    seed: int = 0,
 ) -> JudgedTriples:
     """How probably each (head, relation, tail) is true, by name or label.
 
     Thresholds and probabilities are fitted on valid, with the graph's own false triples or ones drawn by the seed, as
-    `classify` does. `base_rate` is how many of the triples asked about are thought to be true; left out, as many as
-    among those that it is fitted on, which is half where they are drawn.
+    `classify` does, `combine` included: scores are then log-odds of all that speaks for a triple. `base_rate` is how
+    many of the triples asked about are thought to be true; left out, as many as among those that it is fitted on,
+    which is half where they are drawn.
     """
     check_seed(seed)
     if base_rate is not None:
         base_rate = check_number("base_rate", base_rate, 1e-9, 1 - 1e-9)
     model, graph = model_and_graph(run, None, "judge_triples")
     ids = _ids(graph, triples)
-    thresholds, truth = fit_classifier(model, graph, base_rate=base_rate, seed=seed)
-    scores = model_scores(model, Count(silent, len(ids), "classifying"))(ids) if len(ids) else np.zeros(0)
+    scores_of, thresholds, truth = fit_classifier(model, graph, combine=combine, base_rate=base_rate, seed=seed)
+    scores = scores_of(ids) if len(ids) else np.zeros(0)
     margins = scores - thresholds.per_relation[ids[:, 1]]
     known = np.isin(triple_keys(ids, graph), triple_keys(graph.triples, graph))
     columns = (scores.tolist(), truth.probability(margins).tolist(), (margins >= 0).tolist(), known.tolist())

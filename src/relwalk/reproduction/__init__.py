@@ -1,0 +1,1 @@
+"""Results that anyone can make again: records of trained runs, and the paper's tables and figures from them."""
