@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from relwalk import __version__
-from relwalk.cli import compare, compress, console, discover, graphs, models, report, theory
+from relwalk.cli import compare, compress, console, discover, graphs, models, report, serve, theory
 from relwalk.cli.failures import memory_words, os_words
 from relwalk.cli.printable import one_line
 from relwalk.cli.streams import ReaderLeft, prepare_streams
@@ -68,6 +68,7 @@ app.command("analyse")(theory.analyse)
 app.command("walk")(theory.walk)
 app.command("generate")(theory.generate)
 app.command("report")(report.report)
+app.command("serve")(serve.serve)
 app.command("models")(compare.models)
 app.command("compare")(compare.compare)
 app.command("info")(graphs.info)
