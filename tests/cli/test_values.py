@@ -55,7 +55,13 @@ def arguments(verb: str) -> list[str]:
         "datasets": [],
     }
     compare = ["g.tsv", "--models", "transe", "--budget", "0.01s"]
-    rest = {"generate": ["--out", "drawn"], "export": ["run", "out"], "models": [], "compare": compare}
+    rest = {
+        "serve": ["nowhere"],
+        "generate": ["--out", "drawn"],
+        "export": ["run", "out"],
+        "models": [],
+        "compare": compare,
+    }
     return [verb, *(graph | rest).get(verb, ["run"])]
 
 

@@ -22,10 +22,12 @@ def neighbourhood(
     nodes = {name: graph.entities.label(entity)}
     for edge in edges:
         nodes |= {edge["head"]: edge["head_label"], edge["tail"]: edge["tail_label"]}
-    ids = graph.entities.id
+    ids = {n: graph.entities.id(n) for n in nodes}
     return {
         "run": opened.name,
         "centre": name,
-        "nodes": [{"name": n, "label": label, "facts": int(opened.degree[ids(n)])} for n, label in nodes.items()],
+        "nodes": [
+            {"id": ids[n], "name": n, "label": label, "facts": int(opened.degree[ids[n]])} for n, label in nodes.items()
+        ],
         "edges": edges,
     }

@@ -18,7 +18,7 @@ from relwalk.errors import RelWalkError
 from relwalk.serve.app import create_app
 from relwalk.serve.opened import Shelf, distinct_names, open_folder
 
-SHORTEST = 8  # characters of a token
+SHORTEST, LONGEST = 8, 1000  # characters of a token
 WATCH = 1.0  # seconds between two looks at a folder
 GRACE = 15  # seconds for what is under way when it is told to end
 
@@ -101,10 +101,11 @@ def check_token(host: str, local: bool, token: str | None) -> None:
             f"--host {host} can be reached from other machines. Say --token SECRET (or RELWALK_TOKEN) that they must "
             "know, or leave out --host."
         )
-    if token is not None and (len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token):
+    plain = token is None or (token.isascii() and token.isprintable() and " " not in token)
+    if token is not None and not (plain and SHORTEST <= len(token) <= LONGEST):
         raise RelWalkError(
-            f"the token has {len(token)} characters; expected {SHORTEST} or more, of letters, digits and signs without "
-            "spaces. A good one: python -c 'import secrets; print(secrets.token_urlsafe())'"
+            f"the --token has {len(token):,} characters; expected {SHORTEST} to {LONGEST}, letters, digits and signs "
+            "without spaces. A good one: python -c 'import secrets; print(secrets.token_urlsafe())'"
         )
 
 

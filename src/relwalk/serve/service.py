@@ -36,7 +36,7 @@ class Service:
         self.batcher = Batcher(self.measures.batch.observe)
         self.maps = MapMaker()
         self.ready = True
-        self._long = ThreadPoolExecutor(1, "long")
+        self._long = ThreadPoolExecutor(2, "long")
         self._under_way: dict[Any, asyncio.Future[Any]] = {}
         self._judgements: dict[Path, Judgements] = {}
         for opened in shelf:
@@ -52,7 +52,7 @@ class Service:
         return self._judgements[opened.folder]
 
     async def long(self, work: Callable[[], Value]) -> Value:
-        """Work that takes longer than a question, one at a time."""
+        """Work that takes longer than a question, two at a time."""
         return await asyncio.get_running_loop().run_in_executor(self._long, work)
 
     async def once(self, opened: Opened, key: Any, work: Callable[[], Value]) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Annotated
 
@@ -17,9 +18,9 @@ Name = Annotated[str, Query(max_length=NAME, description="A name, a label, or th
 
 
 @router.get("/relations", summary="All relations")
-async def relations(request: Request, opened: Steady, service: Shared) -> Response:
+async def relations(request: Request, opened: Steady) -> Response:
     """The most frequent first, with their facts and cardinality."""
-    return answer(request, {"relations": await service.long(partial(cards.listing, opened))})
+    return answer(request, {"relations": await asyncio.to_thread(cards.listing, opened)})
 
 
 @router.get("/relation", summary="A relation's card")
