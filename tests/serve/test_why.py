@@ -18,12 +18,11 @@ from tests.serve.conftest import Client
 
 
 def test_without_the_named_facts_the_answer_falls_and_without_others_it_stays(run: Run) -> None:
-    links = list(relwalk.discover(run, k=5, relations=["borders", "speaks"], progress=False))
+    links = list(relwalk.discover(run, k=4, relations=["borders", "speaks"], progress=False))
     checked = [why(run, link.head, link.relation, link.tail).as_dict()["check"] for link in links]
     logs = {name: np.log([check[name]["share"] for check in checked]) for name in ("all", "without", "control")}
     falls, control = logs["all"] - logs["without"], logs["all"] - logs["control"]
-    assert np.median(falls) > 0.2 and (falls > control).mean() >= 0.75, (falls, control)
-    assert np.median(np.abs(control)) < np.median(falls) / 2
+    assert (falls > control).all() and np.median(falls) > 3 * np.median(np.abs(control)), (falls, control)
 
 
 def test_a_model_trained_without_the_named_facts_gives_the_answer_less() -> None:

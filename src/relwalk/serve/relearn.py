@@ -25,8 +25,8 @@ from relwalk.graph.lists import Longs
 from relwalk.models.base import Scorer
 
 Doubles = NDArray[np.float64]
-DRAWN = 3000  # candidates beside those that matter
-ITERATIONS = 60
+DRAWN = 1000  # candidates beside those that matter
+ITERATIONS = 40
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,12 @@ import uvicorn
 
 from relwalk.errors import RelWalkError
 from relwalk.serve.app import create_app
+from relwalk.serve.limits import SECONDS
 from relwalk.serve.opened import Shelf, distinct_names, open_folder
 
 SHORTEST, LONGEST = 8, 1000  # characters of a token
 WATCH = 1.0  # seconds between two looks at a folder
-GRACE = 15  # seconds for what is under way when it is told to end
+GRACE = int(SECONDS) + 5  # seconds for what is under way when it is told to end: more than any answer takes
 
 
 class Server(uvicorn.Server):

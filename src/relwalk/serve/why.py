@@ -21,9 +21,9 @@ from relwalk.serve.entity import fact
 from relwalk.serve.paths import Way, ways
 from relwalk.serve.relearn import Doubles, Relearner, Standing
 
-FACTS = 100  # of the two entities that are looked at
-SUPPORT = 3  # facts that are taken away
-LISTED = 6
+FACTS = 64  # of the two entities that are looked at
+SUPPORT, PART = 3, 8  # facts that are taken away: so many, or one of so many
+LISTED = 8
 RIVALS = 100  # best answers that are candidates in any case
 CODED = "Its entities are kept as codes, which cannot be learned anew: ask the run that was compressed."
 
@@ -72,7 +72,7 @@ def why(run: Run, head: str, relation: str, tail: str, *, side: Side = "tail", s
     standing = {"all": own.standing(side)}
     influence = own.influence(side)
     order = np.argsort(-influence, kind="stable")
-    taken = min(SUPPORT, int((influence > 0).sum()))
+    taken = min(max(SUPPORT, len(facts) // PART), int((influence > 0).sum()))
     near_nothing = np.argsort(np.abs(influence), kind="stable")
     control = near_nothing[~np.isin(near_nothing, order[:taken])][:taken]
     for name, rows in (("without", order[:taken]), ("control", control)):
