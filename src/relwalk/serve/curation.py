@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from relwalk.graph.graph import Graph
-from relwalk.graph.judgements import COLUMNS, Judgement, Verdict, last_words, read_judgements
+from relwalk.graph.judgements import COLUMNS, Judgement, last_words, read_judgements
 
 FILE = "judgements.jsonl"
 
@@ -54,10 +54,6 @@ class Judgements:
                 os.close(handle)
             self._said.append(judgement)
             self._times[judgement.triple] = time
-
-    def verdict(self, triple: tuple[str, str, str]) -> Verdict | None:
-        found = last_words(list(self._said)).get(triple)
-        return found.verdict if found is not None else None
 
     def listing(self, graph: Graph) -> list[dict[str, Any]]:
         """What counts of each link, with labels and times."""

@@ -41,10 +41,13 @@ class Service:
         self._judgements: dict[Path, Judgements] = {}
         for opened in shelf:
             self.judgements(opened)
-            self.count(opened)
+        self.count()
 
-    def count(self, opened: Opened) -> None:
-        self.measures.run.labels(opened.name, opened.run.graph.name, opened.fingerprint).set(1)
+    def count(self) -> None:
+        """Which runs are served now."""
+        self.measures.run.clear()
+        for opened in self.shelf:
+            self.measures.run.labels(opened.name, opened.run.graph.name, opened.fingerprint).set(1)
 
     def judgements(self, opened: Opened) -> Judgements:
         if opened.folder not in self._judgements:

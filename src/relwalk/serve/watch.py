@@ -31,11 +31,13 @@ async def _look(service: Service, opened: Opened, seen: Stamp | None) -> Stamp |
         stamp = status.st_mtime_ns, status.st_size
         if stamp == seen or fingerprint_of(opened.folder) == opened.fingerprint:
             return stamp
-        new = await service.long(partial(open_folder, opened.folder, opened.name, device=opened.device, anyway=True))
+        new = await service.long(partial(open_folder, opened.folder, opened.name, device=opened.device))
     except (RelWalkError, OSError) as error:
         LOG.warning("%s stays as it was: %s", opened.name, error)
         return seen
+    if new.run.state.status != "finished":  # it will be, and its record will say so
+        return stamp
     service.shelf.put(new)
-    service.count(new)
+    service.count()
     LOG.warning("%s was trained anew and has taken its place", new.name)
     return stamp

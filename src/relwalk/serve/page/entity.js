@@ -22,7 +22,8 @@ export async function entity(place, params) {
         el("a", { class: "chip", href: link("entity", { name: one.name }) }, one.label, " ", el("small", {}, one.cosine.toFixed(2)))))),
       el("p", {}, el("a", { href: link("map", { name: card.name }) }, "Show it on the map"), " · ",
         el("a", { href: link("ask", { head: card.name }) }, "Ask a question about it"))));
-  return drawing(around, card.name);
+  const drawn = drawing(around, card.name);
+  return () => drawn.then((end) => end());
 }
 
 function knownPanel(card) {

@@ -9,27 +9,29 @@ const ROLES = 8;
 
 export async function map(place, params) {
   const stage = el("div");
+  const life = { ended: false, leave: () => {} };
   clear(place, el("h1", {}, "Map"), stage);
-  let ended = false;
+  make(stage, params, life).catch((error) => clear(stage, problem(error)));
+  return () => { life.ended = true; life.leave(); };
+}
+
+/** Wait until the map is made, if it is not, and draw it. */
+async function make(stage, params, life) {
   let now = await get("/map");
   if (now.state === "none") now = await post("/map", {});
   const bar = el("progress", { "aria-label": "How far the map is", max: 1, value: 0 });
   const words = el("p", { class: "soft" });
-  while (!ended && now.state === "making") {
+  while (!life.ended && now.state === "making") {
     if (!bar.isConnected) clear(stage, el("div", { class: "panel" }, el("p", {}, "The map is laid out once, and kept with the run."), bar, words));
     bar.value = now.done / now.total;
     words.textContent = `${now.what} …`;
     await new Promise((done) => setTimeout(done, 700));
     now = await get("/map");
-    if (!stage.isConnected) return;
   }
-  if (now.state === "failed") {
-    clear(stage, problem({ title: "The map could not be made.", message: now.what }));
-    return;
-  }
+  if (life.ended) return;
+  if (now.state === "failed") throw { title: "The map could not be made.", message: now.what };
   const points = read(await bytes("/map/points"), now.points);
-  const left = drawMap(stage, points, now, params.get("name"));
-  return () => { ended = true; left(); };
+  if (!life.ended) life.leave = drawMap(stage, points, now, params.get("name"));
 }
 
 function read(buffer, n) {
