@@ -69,6 +69,11 @@ class Service:
         found = {line.split(":")[0]: int(line.split()[1]) // 1024 for line in lines if line.startswith("Vm")}
         return {"now": found["VmRSS"], "most": found["VmHWM"]}
 
+    def cpu(self) -> float:
+        """Seconds of processor that it has used, which other work on the machine does not change."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def end(self) -> int:
         self.process.terminate()
         return self.process.wait()
@@ -134,10 +139,13 @@ def main() -> None:
         weights = sum(p.numel() * p.element_size() for p in run.model.state_dict().values()) >> 20
         service = Service(folder)
         print(f"{run.graph}, {run.record.model}; load average {os.getloadavg()[0]:.1f}")
-        print(f"start: {service.seconds:.2f} s; memory {service.memory()['now']} MB, of which {weights} MB are weights")
+        print(f"start: {service.seconds:.2f} s ({service.cpu():.2f} s of processor)")
+        print(f"memory {service.memory()['now']} MB, of which {weights} MB are weights")
         asyncio.run(load(service.port, run, 2, 1.0, 0.0))  # once through everything
         for rate in asked.rate:
+            before = service.cpu()
             found = asyncio.run(load(service.port, run, asked.clients, asked.seconds, rate))
+            found["cpu_ms_each"] = round(1e3 * (service.cpu() - before) / found["answers"], 2)
             pace = f"{rate:g} a second each" if rate else "as fast as they are answered"
             print(f"{asked.clients} clients, {pace}: {json.dumps(found)}; memory {service.memory()} MB")
         print(f"ended with status {service.end()}; load average {os.getloadavg()[0]:.1f}")

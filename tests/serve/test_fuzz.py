@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from relwalk.experiment import train
 from relwalk.serve.app import create_app
 from relwalk.serve.opened import Shelf, open_folder
+from tests.conftest import TEST, TRAIN, VALID, make_graph
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed: the API was not fuzzed")
-EACH = 10  # requests of an operation
+EACH = 20  # requests of an operation
 
 
 @pytest.fixture(scope="module")
-def described(learned: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    folder = tmp_path_factory.mktemp("fuzzed") / "world"
-    shutil.copytree(learned, folder)
-    app = create_app(Shelf([open_folder(folder, "world")]), local=False)
+def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    folder = tmp_path_factory.mktemp("fuzzed") / "run"
+    train(make_graph(TRAIN, VALID, TEST), dim=4, epochs=1, threads=1, out=folder)
+    app = create_app(Shelf([open_folder(folder, "run")]), local=False)
     yield schemathesis.openapi.from_asgi("/openapi.json", app)
     asyncio.run(app.state.service.close())
 
 
 def check(case: Any) -> None:
-    answer = case.call()
+    answer = case.call(timeout=600)
     assert answer.status_code < 500, answer.text
     assert "Traceback" not in answer.text
     if answer.status_code >= 400:

@@ -84,6 +84,7 @@ def made(opened: Opened) -> tuple[Client, dict]:
         assert service.maps.begin(opened).what == "starting", "once is enough"
         while service.maps.progress(opened).state == "making":
             await asyncio.sleep(0.05)
+        await service.maps.close()
 
     asyncio.run(wait())
     return client, client.ask("/map")

@@ -18,7 +18,7 @@ from tests.serve.conftest import Client
 
 
 def test_without_the_named_facts_the_answer_falls_and_without_others_it_stays(run: Run) -> None:
-    links = list(relwalk.discover(run, k=4, relations=["borders", "speaks"], progress=False))
+    links = list(relwalk.discover(run, k=5, relations="near", progress=False))
     checked = [why(run, link.head, link.relation, link.tail).as_dict()["check"] for link in links]
     logs = {name: np.log([check[name]["share"] for check in checked]) for name in ("all", "without", "control")}
     falls, control = logs["all"] - logs["without"], logs["all"] - logs["control"]
@@ -62,7 +62,7 @@ def test_ways_are_rules_with_how_often_they_hold() -> None:
 
 
 def test_the_service_explains(served: Client) -> None:
-    link = served.ask("/discover", k=1, relation="borders")["links"][0]
+    link = served.ask("/discover", k=1, relation="near")["links"][0]
     asked = {name: link[name] for name in ("head", "relation", "tail")}
     found = served.ask("/why", **asked, side=link["asked"])
     assert found["facts"] and set(found["check"]) == {"all", "without", "control"}

@@ -75,6 +75,8 @@ class MapMaker:
             await child.wait()
         finally:
             self._children.discard(child)
+            if child.stdin is not None:
+                child.stdin.close()
         if self.ready(opened) is None:
             self._progress[opened.fingerprint] = replace(Progress("failed"), what=failure)
 
