@@ -15,7 +15,7 @@ ifneq ($(wildcard ../shared/datasets),)
 export RELWALK_DATA ?= $(abspath ../shared/datasets)
 endif
 
-.PHONY: demo test test-newest check campaign results bench bench-models bench-recipes clean
+.PHONY: demo test test-newest check campaign results bench bench-models bench-recipes bench-serve clean
 .DEFAULT_GOAL := demo
 
 $(READY): pyproject.toml constraints.txt
@@ -66,6 +66,10 @@ bench-models: $(BENCH_READY)
 # The default recipe beside 30 random trials on each of eleven graphs, hours of one core: `BENCH=quick` makes 3 trials.
 bench-recipes: $(READY)
 	$(BIN)/python bench/recipes.py $(if $(filter quick,$(BENCH)),--quick)
+
+# The service with 32 clients: start, memory, and the time of an answer.
+bench-serve: $(READY)
+	$(BIN)/python bench/serving.py
 
 clean:
 	rm -rf $(VENV) $(NEWEST_VENV) $(BENCH_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

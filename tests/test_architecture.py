@@ -26,7 +26,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "base": ("", *["checks", "devices", "display", "errors", "faults", "files", "memory", "progress", "space"]),
     "graph": under(
         "graph",
-        "answers cardinality datasets description download graph lists overlap raw read split statistics "
+        "answers cardinality datasets description download graph lists judgements overlap raw read split statistics "
         "vocabulary walks whole write",
     )
     + under(
@@ -91,12 +91,18 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *under("tuning", "child display folder pacing pruning sampler space toml tune"),
         *under("reproduction", "child markdown measure page parts record reproduce result rows table write"),
     ),
+    "serve": under(
+        "serve",
+        "app batching curation entity guard limits map_child map_maker mapping measures neighbourhood opened paths "
+        "problems relation relearn server service spelling watch why",
+    )
+    + under("serve.routes", "entities judgements links maps predictions relations runs"),
     "cli": (
         "__main__",
         *under(
             "cli",
             "app compare compress console discover failures graphs load models options printable queries report "
-            "reproduce runs streams theory training tune",
+            "reproduce runs serve streams theory training tune",
         ),
     ),
 }

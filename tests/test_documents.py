@@ -29,6 +29,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "settings.toml").write_text('objective = "softmax"\nbatch_size = 2048\n')
     (folder / "questions.tsv").write_text("France\tborders\t?\n?\tspeaks\tArabic\nLisbon\t?\tPortugal\n")
     (folder / "triples.tsv").write_text("France\tborders\tSpain\nParis\tcapital_of\tSpain\n")
+    (folder / "judgements.tsv").write_text("head\trelation\ttail\tverdict\nKyoto\tnear\tHimeji\taccept\n")
     relwalk("train", "world", "--dim", 16, "--epochs", 4, "--out", "runs/world", cwd=folder)
     return folder
 

@@ -30,4 +30,7 @@ The run is in runs/world, its page in runs/world/report.html. Try next:
   relwalk info world
   relwalk train your-graph.tsv
 (relwalk is in .venv/bin; activate it with `. .venv/bin/activate`)
+
+Look at it in the browser, and judge what it predicts:
+  relwalk serve runs/world --open
 NEXT

@@ -26,6 +26,7 @@ ANSWERS = 10  # unless said
 Query = tuple[str | None, str | None, str | None]  # head, relation, tail, of which one is None: what is asked
 WINDOW = 1 << 14  # queries read ahead, so that those of a kind and relation are answered together
 SCORES = 1 << 25  # numbers held at a time by a batch: 128 MB
+NO_COVERAGE = "coverage is for heads and tails; found a question for a relation. Say k (-k) instead."
 CELLS = 1 << 18  # answers whose confidences are found together
 
 
@@ -145,6 +146,22 @@ def _ids(graph: Graph, query: Query) -> tuple[int, int, int]:
     )
 
 
+def check_queries(
+    run: Run,
+    queries: Iterable[Query],
+    *,
+    k: int | None = None,
+    only_new: bool = False,
+    coverage: float | None = None,
+    raw: bool = False,
+) -> None:
+    """An error if `predict_many` could not answer one of them so; nothing is answered."""
+    wanted = _wanted(run, k, only_new, coverage, raw)
+    for query in queries:
+        if _ids(run.graph, query)[1] < 0 and wanted.coverage is not None:
+            raise RelWalkError(NO_COVERAGE)
+
+
 def _labels(graph: Graph, ids: list[int]) -> list[str | None]:
     names = (graph.entities, graph.relations, graph.entities)
     return [vocabulary.label(i) if i >= 0 else None for vocabulary, i in zip(names, ids, strict=True)]
@@ -155,7 +172,7 @@ def _answer(run: Run, ids: Longs, asked: int, wanted: _Wanted) -> Iterator[tuple
     """The answers to queries that all ask for the same place: 0 the head, 1 the relation, 2 the tail."""
     names = run.graph.relations if asked == 1 else run.graph.entities
     if asked == 1 and wanted.coverage is not None:
-        raise RelWalkError("coverage is for heads and tails; found a question for a relation. Say k (-k) instead.")
+        raise RelWalkError(NO_COVERAGE)
     scores, known = _score(run, ids, asked), _known(run.graph, ids, asked)
     if asked != 1:
         given = ids[:, 2 - asked]

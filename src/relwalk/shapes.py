@@ -8,7 +8,7 @@ bench-recipes` holds the result against a search on graphs that it was not chose
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,9 +65,9 @@ def by_shape(shape: Shape, dim: int | None = None) -> dict[str, Any]:
     """The settings and options of RelWalk for a graph of that shape; `dim` is that one, where one is given.
 
     l2 falls from strong to weak, and the best epoch on valid says where it serves. A small graph has epochs enough for
-    a wide path at constant rates, until nothing gets better; the few of a large one walk a narrow path to its end, where
-    graphs of such a density were best, with rates that fall by a cosine. Relations with more numbers in their matrices
-    than the triples can tell get blocks.
+    a wide path at constant rates, until nothing gets better. The few of a large one walk a narrow path to its end,
+    where graphs of such a density were best, with rates that fall by a cosine. Relations with more numbers in their
+    matrices than the triples can tell get blocks.
     """
     d = dim if dim is not None else choose_dim(shape)
     batch = choose_batch(shape)
@@ -111,18 +111,8 @@ def for_long(shape: Shape, dim: int | None = None) -> dict[str, Any]:
 
 
 def choose_long_dim(shape: Shape) -> int:
-    """The largest dimension with which the fewest epochs fit into the time, and the entities into memory."""
-    room = available_memory()
-    for dim in LONG_DIMS:
-        fits = room is None or COPIES * FLOAT * shape.entities * dim <= room
-        if fits and LONG_EPOCHS[0] * _epoch_work(shape, dim) <= LONG_WORK:
-            return dim
-    return LONG_DIMS[-1]
-
-
-def _epoch_work(shape: Shape, dim: int) -> float:
-    """Operations of an epoch over all entities."""
-    return 6.0 * shape.questions * shape.entities * dim
+    """The largest dimension with which the fewest epochs fit into the time."""
+    return _largest_dim(shape, LONG_DIMS, LONG_WORK / LONG_EPOCHS[0])
 
 
 def often(epochs: int) -> int:
@@ -151,14 +141,24 @@ def choose_decay(shape: Shape, *, wide: bool) -> tuple[float, float]:
 
 
 def choose_dim(shape: Shape) -> int:
-    """The largest dimension whose epochs are not too long, and whose entities fit into memory with what training
-    holds beside them."""
+    """The largest dimension whose epochs are not too long."""
+    return _largest_dim(shape, DIMS, EPOCH_WORK)
+
+
+def _largest_dim(shape: Shape, dims: Sequence[int], work: float) -> int:
+    """The largest whose epochs take no more operations than that, and whose entities fit into memory with what training
+    holds beside them; else the last."""
     room = available_memory()
-    for dim in DIMS:
+    for dim in dims:
         fits = room is None or COPIES * FLOAT * shape.entities * dim <= room
-        if fits and 6 * shape.questions * shape.entities * dim <= EPOCH_WORK:
+        if fits and _epoch_work(shape, dim) <= work:
             return dim
-    return DIMS[-1]
+    return dims[-1]
+
+
+def _epoch_work(shape: Shape, dim: int) -> float:
+    """Operations of an epoch over all entities."""
+    return 6.0 * shape.questions * shape.entities * dim
 
 
 def choose_batch(shape: Shape) -> int:

@@ -57,6 +57,7 @@ def arguments(verb: str) -> list[str]:
     compare = ["g.tsv", "--models", "transe", "--budget", "0.01s"]
     reproduce = ["table2", "--dataset", "g.tsv", "--models", "transe", "--budget", "0.01s"]
     rest = {
+        "serve": ["nowhere"],
         "generate": ["--out", "drawn"],
         "export": ["run", "out"],
         "models": [],

@@ -106,6 +106,7 @@ TEXT += [
     "None",
 ]
 PATIENCE = {"report": 6, "analyse": 2}  # times as long as another verb may take: they are long without any mistake
+ENDLESS = {"serve"}  # goes on until it is told to end
 # More of these is more work, not a mistake: nobody is stopped from asking for a year of training.
 WORK = {"epochs", "steps", "paths", "directions", "sample", "triples", "negatives", "batches", "warmup", "average_from"}
 
@@ -156,6 +157,7 @@ def declared() -> dict[str, list[Parameter]]:
             for p in group.commands[verb].params
         ]
         for verb in hints
+        if verb not in ENDLESS
     }
 
 

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from relwalk import __version__
-from relwalk.cli import compare, compress, console, discover, graphs, models, report, reproduce, theory
+from relwalk.cli import compare, compress, console, discover, graphs, models, report, reproduce, serve, theory
 from relwalk.cli.failures import memory_words, os_words
 from relwalk.cli.printable import one_line
 from relwalk.cli.streams import ReaderLeft, prepare_streams
@@ -70,6 +70,7 @@ app.command("generate")(theory.generate)
 app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)
 app.command("record")(reproduce.record)
+app.command("serve")(serve.serve)
 app.command("models")(compare.models)
 app.command("compare")(compare.compare)
 app.command("info")(graphs.info)

@@ -7,12 +7,13 @@ from typing import Literal, cast
 from relwalk.cli import console
 from relwalk.cli.options import Reading
 from relwalk.graph.graph import Graph
+from relwalk.graph.judgements import with_judgements
 from relwalk.graph.read import read_graph
 
 
 def load_graph(source: str, reading: Reading) -> Graph:
     """Read a graph as the options say."""
-    return read_graph(
+    graph = read_graph(
         source,
         format=reading.format,
         columns=reading.columns,
@@ -25,6 +26,7 @@ def load_graph(source: str, reading: Reading) -> Graph:
         data_dir=reading.data_dir,
         progress=console.download_progress,
     )
+    return graph if reading.judged is None else with_judgements(graph, reading.judged)
 
 
 def say_graph(graph: Graph) -> None:

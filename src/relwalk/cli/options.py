@@ -58,6 +58,10 @@ class Reading:
     valid: Annotated[float | None, _data(help="Share of a single file that becomes valid; else 0.1.")] = None
     test: Annotated[float | None, _data(help="Share of a single file that becomes test; else 0.1.")] = None
     split_seed: Annotated[int | None, _data(help="Seed of the split of a single file; else 0.")] = None
+    judged: Annotated[
+        Path | None,
+        _data(metavar="FILE", help="Judgements as `relwalk serve` exports them: accepted links become facts of train."),
+    ] = None
 
 
 def with_reading(verb: Callable[..., None]) -> Callable[..., None]:

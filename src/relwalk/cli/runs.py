@@ -72,7 +72,10 @@ def say_trained(run: Run, as_json: bool) -> None:
     typer.echo(f"saved {run.path}: {metrics['epochs']} epochs{best}")
     place = shlex.quote(str(run.path))
     say_next(
-        f"relwalk discover {place}", f"relwalk predict {place} --head ... --relation ...", f"relwalk report {place}"
+        f"relwalk discover {place}",
+        f"relwalk predict {place} --head ... --relation ...",
+        f"relwalk report {place}",
+        f"relwalk serve {place} --open",
     )
 
 

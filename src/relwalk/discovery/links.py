@@ -20,6 +20,7 @@ from relwalk.discovery.shares import fitted_shares
 from relwalk.discovery.sweep import Sweep
 from relwalk.discovery.table import Column, Tabular, named
 from relwalk.errors import RelWalkError
+from relwalk.evaluation.labelled import triple_keys
 from relwalk.graph.answers import Side
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Longs
@@ -140,9 +141,10 @@ def discover(
     Asks (h, R, ?) for every entity seen as a head of R, and (?, R, t) for every one seen as a tail (the graph's own
     lists, where it ships some), or for every entity with `all_questions`; of all relations, or of those given. Links
     that either question proposes are judged by both, and what counts is the mean of their log-odds. An entity is linked
-    to itself only by relations that do so in the graph. With `min_confidence` only links of at least that confidence
-    come. `missing` is how many facts the graph is thought to lack, if not as many as valid holds. `block` is how many
-    scores to hold at a time. `progress`: see `relwalk.progress`.
+    to itself only by relations that do so in the graph, and a triple that it holds as a false one is no link. With
+    `min_confidence` only links of at least that confidence come. `missing` is how many facts the graph is thought to
+    lack, if not as many as valid holds. `block` is how many scores to hold at a time. `progress`: see
+    `relwalk.progress`.
     """
     graph, judge = check_run(run).graph, _judge(run, min_confidence, missing)
     size, least = check_whole("k", k, 1, MOST), min_confidence or 0.0
@@ -150,7 +152,7 @@ def discover(
     sweep = Sweep(run.model, graph, judge, run.keys, block)
     with shown_progress(progress) as on_progress:
         links = _most_worth(sweep, asked, size, least, on_progress)
-    links = links.take(np.flatnonzero(links.worth >= least)[:size])
+    links = links.take(np.flatnonzero((links.worth >= least) & ~_known_false(graph, links))[:size])
     fitted = judge.probabilities
     if fitted is not None:
         links = replace(links, share=fitted_shares(run.model, graph, fitted, links))
@@ -183,6 +185,13 @@ def _judged_by_both(sweep: Sweep, links: Links, on_progress: OnProgress) -> Link
         other[rows] = sweep.worth(side, links.take(rows), count.add)
     judged = replace(links, worth=mean_odds(links.worth, other))
     return judged.take(judged.best_first())
+
+
+def _known_false(graph: Graph, links: Links) -> NDArray[np.bool_]:
+    """Whether the graph itself holds a link as a false triple, or people rejected it (`relwalk.graph.judgements`)."""
+    false = [triple_keys(part, graph) for part in (graph.valid_negatives, graph.test_negatives) if part is not None]
+    own = np.stack([links.head, links.relation, links.tail], 1)
+    return np.isin(triple_keys(own, graph), np.concatenate(false)) if false else np.zeros(len(links), np.bool_)
 
 
 def mean_odds(p: Doubles, q: Doubles) -> Doubles:

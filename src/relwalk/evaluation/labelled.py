@@ -1,4 +1,7 @@
-"""True and false triples of a split: the graph's own negatives, or one drawn for each true triple."""
+"""True and false triples of a split: the graph's own negatives, or one drawn for each true triple.
+
+Where it has some, and fewer than half as many as true ones, drawn ones are added.
+"""
 
 from __future__ import annotations
 
@@ -52,5 +55,8 @@ def labelled(graph: Graph, split: Split, seed: int) -> tuple[Ints, Bools]:
         raise GraphError(f"graph {graph.name!r} has no {split} triples: thresholds need valid, figures need test.")
     if negatives is None:
         negatives = corrupt(graph, split, seed=seed)
+    elif 2 * len(negatives) < len(positives):  # a few that people rejected: too few to tell a threshold by
+        drawn = corrupt(graph, split, seed=seed)
+        negatives = np.concatenate([negatives, drawn[: len(positives) - len(negatives)]])
     labels = np.concatenate([np.ones(len(positives), bool), np.zeros(len(negatives), bool)])
     return np.concatenate([positives, negatives]), labels

@@ -72,7 +72,7 @@ def entity_map(model: Scorer, graph: Graph, *, most: int = MOST, seed: int = 0) 
     span = float((xy.max(axis=0) - low).max()) or 1.0
     total = float(values.clamp(min=0).sum())
     kept = float(values[-2:].sum()) / total if total > 0 else 1.0
-    role, roles = _roles(graph)
+    role, roles = role_of_each(graph)
     degree = np.bincount(graph.triples[:, [0, 2]].ravel(), minlength=len(every))[ids]
     return EntityMap(
         ids=ids,
@@ -92,7 +92,7 @@ def _best_known(role: NDArray[np.int64], degree: NDArray[np.int64]) -> NDArray[n
     return order[np.argsort(place, kind="stable")]
 
 
-def _roles(graph: Graph) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+def role_of_each(graph: Graph) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """For each entity the place (head or tail of a relation) that it fills most often, the commonest ones named."""
     n, places = len(graph.entities), 2 * len(graph.relations)
     triples = graph.triples.astype(np.int64)
