@@ -134,6 +134,7 @@ def change(run: Path, **fields) -> None:
         ({"files": {}}, "does not vouch"),
         ({"files": {"../../etc/passwd": "0"}}, "no part of a run"),
         ({"status": "done"}, "status"),
+        ({"created": "\ud800"}, "not readable JSON.*surrogates"),  # text that could not be written again
     ],
 )
 def test_a_tampered_record_is_refused(run: Path, fields: dict, words: str) -> None:

@@ -19,11 +19,11 @@ from typing import Any
 
 import torch
 
+from relwalk.children import machine_in_words
 from relwalk.evaluation.classification import classify
 from relwalk.evaluation.probability_check import check_probabilities
 from relwalk.evaluation.probability_fit import fit_probabilities
 from relwalk.runs.run import Run, load_run
-from tools.record import machine
 
 RESULTS = Path(__file__).parent.parent / "results" / "calibration"
 
@@ -48,7 +48,7 @@ def measure(run: Run, *, refit: bool, most: int) -> dict[str, Any]:
         "valid_mrr": run.record.metrics.get("valid_mrr"),
         "fit_cpu_seconds": seconds,
         "most_triples": most,
-        "machine": machine(),
+        "machine": machine_in_words(),
         "classification": classify(run).as_dict()["probabilities"] | {"negatives": classify(run).negatives},
     }
 

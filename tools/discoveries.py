@@ -21,10 +21,10 @@ import numpy as np
 import torch
 
 from relwalk import discover, doubtful, duplicates, read_graph, train
+from relwalk.children import machine_in_words
 from relwalk.graph.graph import SPLITS, Graph
 from relwalk.graph.lists import Ints
 from relwalk.graph.vocabulary import Vocabulary
-from tools.record import machine
 
 ROOT = Path(__file__).parent.parent
 RECORD, PAGE = ROOT / "results" / "discover.json", ROOT / "results" / "discover.md"
@@ -209,7 +209,7 @@ def main() -> None:
     flags = " ".join(f"--{name} {value}" for name, value in settings.items())
     command = f"python -m tools.discoveries {arguments.what} {arguments.graph} {flags}"
     records = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-    about = {"command": command, "machine": machine(), "threads": arguments.threads}
+    about = {"command": command, "machine": machine_in_words(), "threads": arguments.threads}
     records[f"{arguments.what} {arguments.graph}"] = {**about, **found}
     RECORD.write_text(json.dumps(records, indent=1) + "\n")
     PAGE.write_text(page(records))

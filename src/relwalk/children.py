@@ -156,6 +156,13 @@ def this_machine() -> dict[str, Any]:
     }
 
 
+def machine_in_words() -> str:
+    """The cores, the processor and its instructions, as a document says them."""
+    found = this_machine()
+    instructions = f" ({found['instructions']})" if found["instructions"] else ""
+    return f"{found['cores']} cores of {found['processor']}{instructions}"
+
+
 def peak_memory() -> int | None:
     """The most bytes that this process ever held; None where the system does not say.
 

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there, and folders that one process writes at a time."""
+"""Files that are either whole or not there, folders that one process writes at a time, JSON that may be anything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from relwalk.errors import FolderInUse
 
@@ -153,6 +153,17 @@ def _is_at(handle: int, path: Path) -> bool:
 def _this_process() -> bytes:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return (json.dumps({"process": os.getpid(), "host": socket.gethostname(), "since": now}) + "\n").encode()
+
+
+def parse_json(data: bytes | str) -> Any:
+    """What JSON of anybody's file says; ValueError where it is none, is nested without end, or has a string that is no
+    text (half of a surrogate pair), which could be read and never be written."""
+    try:
+        content = json.loads(data)
+        json.dumps(content, ensure_ascii=False).encode()
+    except RecursionError as error:
+        raise ValueError("nested without end") from error
+    return content
 
 
 def _holder(path: Path) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from random import Random
 
 from relwalk.graph.read import read_graph
+from relwalk.runs.folder import NEW
 from tools.campaign.command import Done, command
 from tools.campaign.fault import Fault
 from tools.campaign.folders import SETTINGS, train_and_stop
@@ -108,15 +109,17 @@ def _digests(folder: Path) -> dict[str, str]:
 
 def _check_nothing_broken(verb: str, before: dict[str, str], place: Place) -> None:
     after = _digests(place.folder)
-    half = [name for name in after if name not in before and _is_half_written(name)]
+    new = [name for name in after if name not in before]
+    begun = [name for name in new if NEW in Path(name).parts]  # a training in the place of another, to be gone on with
+    half = [name for name in new if name not in begun and _is_half_written(name)]
     if half:
         raise Fault(f"{verb} leaves half-written files", ", ".join(half))
     changed = [name for name, digest in before.items() if after.get(name) != digest]
-    if not changed:
-        return
-    if verb not in UPDATES:
+    if changed and verb not in UPDATES:
         raise Fault(f"{verb} changes what was there", ", ".join(changed))
-    run = changed[0].partition("/")[0]
+    if not changed and not begun:
+        return
+    run = (changed or begun)[0].partition("/")[0]
     for words in (["evaluate", run], ["resume", run]):
         done = command(words, place.folder, place).check([0, 1])
         if done.code:

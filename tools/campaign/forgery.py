@@ -98,6 +98,8 @@ def record(rng: Random, tree: Tree, place: Place) -> Tree:
 
 def _change_somewhere(rng: Random, content: dict[str, Any], place: Place) -> None:
     """Walk down to some value, and change it."""
+    if not content:  # an earlier change took all
+        return
     path = [rng.choice(list(content))]
     while isinstance(content[path[-1]], dict) and content[path[-1]] and rng.random() < 0.9:
         content = content[path[-1]]
@@ -167,9 +169,10 @@ def progress(rng: Random, tree: Tree, place: Place) -> Tree:
     """Another value in what the header of the checkpoint says of itself."""
     content = _bytes(tree.get(CHECKPOINT, b""))
     tensors, metadata = tensors_of(content), metadata_of(content)
-    if not tensors:
+    keys = [name for name in metadata if name != "digest"]
+    if not tensors or not keys:  # an earlier change took them
         return tree
-    key = rng.choice([name for name in metadata if name != "digest"])
+    key = rng.choice(keys)
     content = json.loads(metadata[key])
     if isinstance(content, dict) and rng.random() < 0.8:
         _change_somewhere(rng, content, place)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from relwalk.children import machine_in_words
 from tools.campaign.kinds import KINDS
 from tools.campaign.workers import Limits, Outcome
-from tools.record import machine
 
 SHOWN = 5  # seeds of each cause
 
@@ -83,7 +83,7 @@ def write_record(tallies: list[Tally], limits: Limits, words: str, folder: Path)
     """campaign.json, and campaign.md made from it."""
     found = {
         "command": words,
-        "machine": machine(),
+        "machine": machine_in_words(),
         "limits": {"seconds": limits.seconds, "megabytes": limits.megabytes},
         "kinds": [tally.as_dict() for tally in tallies],
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from relwalk.errors import RelWalkError, RunError
+from relwalk.files import parse_json
 
 LARGEST = 1 << 28  # bytes of a file; a result has some kilobytes
 
@@ -19,8 +19,8 @@ def read_json(path: Path, what: str, cure: str) -> dict[str, Any]:
     """The object in a file."""
     size = path.stat().st_size
     try:
-        content = json.loads(path.read_bytes()) if size <= LARGEST else None
-    except (ValueError, RecursionError):
+        content = parse_json(path.read_bytes()) if size <= LARGEST else None
+    except ValueError:
         content = None
     if not isinstance(content, dict):
         raise RunError(f"{path} holds no {what} that can be read. {cure}")

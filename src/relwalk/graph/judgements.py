@@ -7,7 +7,6 @@ with those names: what `relwalk serve` exports, or keeps beside a run. Of severa
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from relwalk.errors import BadLine, GraphError, UnknownName
+from relwalk.files import parse_json
 from relwalk.graph.formats.base import shorten
 from relwalk.graph.formats.source import BOM, translated
 from relwalk.graph.graph import Graph
@@ -70,8 +70,8 @@ def _from_json(path: Path, text: str) -> Iterator[Judgement]:
         if not line.strip() or (number == len(lines) and not text.endswith("\n")):
             continue  # a last line that was being written when its writer was killed is no judgement yet
         try:
-            content = json.loads(line)
-        except (ValueError, RecursionError):
+            content = parse_json(line)
+        except ValueError:
             content = None
         fields = [content.get(name) for name in COLUMNS] if isinstance(content, dict) else [line]
         yield _checked(path, number, fields)

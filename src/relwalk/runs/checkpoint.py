@@ -7,7 +7,6 @@ and which weights it has; what a trainer does with the rest stands in `training.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
 from relwalk.errors import RunError
+from relwalk.files import parse_json
 from relwalk.models.base import Scorer
 from relwalk.runs.tensor_file import CURE, Spec, check_specs, read_header, read_tensors
 
@@ -166,6 +166,6 @@ def _progress(path: Path, metadata: Mapping[str, str]) -> Progress:
 
 def _json(path: Path, text: str) -> Any:
     try:
-        return json.loads(text) if text else None
-    except (ValueError, RecursionError) as error:
+        return parse_json(text) if text else None
+    except ValueError as error:
         raise RunError(f"{path} has a header that is not readable JSON ({error}). {CURE}") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from relwalk import __version__
 from relwalk.errors import RelWalkError, RunError
 from relwalk.evaluation.probabilities import Probabilities
-from relwalk.files import sha256, write_atomically
+from relwalk.files import parse_json, sha256, write_atomically
 from relwalk.models.compressed import Compression
 from relwalk.runs.folder import FILES, RECORD, not_a_run, settle
 from relwalk.training.settings import TrainingSettings, fitting
@@ -143,8 +142,8 @@ def _record_content(file: Path) -> Any:
     if size > LARGEST_RECORD:
         raise RunError(f"{file} has {size:,} bytes; a record has a few thousand. Restore it, or train again.")
     try:
-        return json.loads(file.read_bytes())
-    except (ValueError, RecursionError) as error:
+        return parse_json(file.read_bytes())
+    except ValueError as error:
         raise RunError(f"{file} is not readable JSON ({error}). Restore it, or train again.") from error
 
 
