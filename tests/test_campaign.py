@@ -20,10 +20,10 @@ from tools.campaign.graphs import LAYOUTS, random_graph
 from tools.campaign.guard import OUTSIDE
 from tools.campaign.kinds import KINDS
 from tools.campaign.oracle import check_nothing_silent
-from tools.campaign.table import Tally, as_markdown, page
+from tools.campaign.table import Tally, as_markdown, page, write_record
 from tools.campaign.tree import read_tree, write_tree
 from tools.campaign.values import BASIS, declared
-from tools.campaign.workers import Outcome
+from tools.campaign.workers import Limits, Outcome
 
 from relwalk.errors import RelWalkError
 from relwalk.experiment import train
@@ -211,8 +211,20 @@ def test_the_table_counts_by_cause_and_says_how_to_repeat() -> None:
     assert tally.add(Outcome("files", 8, 2.0, 9.0, "a fault", "detail"))
     assert not tally.add(Outcome("files", 9, 1.0, 5.0, "a fault", "another"))
     assert "| 3 | 2 | 2.0 s | 9 MB | `files` 7 to 9 |" in as_markdown([tally.as_dict()])
-    found = {"command": "c", "machine": "m", "limits": {"seconds": 10, "megabytes": 2000}, "kinds": [tally.as_dict()]}
+    kind = {**tally.as_dict(), "command": "c"}
+    found = {"machine": "m", "limits": {"seconds": 10, "megabytes": 2000}, "kinds": [kind]}
     assert "- 2 x a fault: `python -m tools.campaign --kind files --seed 8`" in page(found)
+
+
+def test_a_record_keeps_the_kinds_that_were_not_tried_again(tmp_path: Path) -> None:
+    for kind, start, words in (("folders", 1, "first"), ("files", 2, "first"), ("folders", 3, "again")):
+        write_record([Tally(kind, start)], Limits(), words, tmp_path)
+    kinds = json.loads((tmp_path / "campaign.json").read_text())["kinds"]
+    assert [(k["kind"], k["first_seed"], k["command"]) for k in kinds] == [
+        ("files", 2, "first"),
+        ("folders", 3, "again"),
+    ]
+    assert "`first` (files); `again` (folders)" in (tmp_path / "campaign.md").read_text()
 
 
 def test_the_page_of_the_last_campaign_is_made_from_its_record() -> None:

@@ -80,14 +80,17 @@ def as_markdown(tallies: list[dict[str, Any]]) -> str:
 
 
 def write_record(tallies: list[Tally], limits: Limits, words: str, folder: Path) -> None:
-    """campaign.json, and campaign.md made from it."""
+    """campaign.json, and campaign.md made from it. Kinds that were not tried now keep what was found of them before."""
+    file = folder / "campaign.json"
+    earlier = json.loads(file.read_text())["kinds"] if file.is_file() else []
+    kinds = {kind["kind"]: kind for kind in earlier}
+    kinds |= {tally.kind: {**tally.as_dict(), "command": words} for tally in tallies}
     found = {
-        "command": words,
         "machine": machine_in_words(),
         "limits": {"seconds": limits.seconds, "megabytes": limits.megabytes},
-        "kinds": [tally.as_dict() for tally in tallies],
+        "kinds": [kinds[name] for name in KINDS if name in kinds],
     }
-    (folder / "campaign.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     (folder / "campaign.md").write_text(page(found))
 
 
@@ -99,9 +102,13 @@ def page(found: dict[str, Any]) -> str:
         for kind in found["kinds"]
         for what, fault in kind["faults"].items()
     ]
+    commands: dict[str, list[str]] = {}
+    for kind in found["kinds"]:
+        commands.setdefault(kind["command"], []).append(kind["kind"])
+    made = "; ".join(f"`{words}` ({', '.join(names)})" for words, names in commands.items())
     parts = [
         "# What the campaign tried",
-        f"`{found['command']}` on {found['machine']}. A failure is anything but a good result or one clear error: a "
+        f"{made}, on {found['machine']}. A failure is anything but a good result or one clear error: a "
         f"traceback, a crash, more than {limits['seconds']:g} s for one call, more than {limits['megabytes']:,.0f} MB "
         "above the start, output that nobody asked for, a silent difference.",
         as_markdown(found["kinds"]),
