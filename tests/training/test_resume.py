@@ -8,7 +8,7 @@ import shlex
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -223,7 +223,17 @@ def test_a_signal_breaks_off_a_validation_which_is_made_again(
     assert_same(tmp_path / "run", undisturbed)
 
 
-def test_ctrl_c_in_python_saves_the_last_step(whole: tuple[dict, Path], small_world: Graph, tmp_path: Path) -> None:
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Ctrl-C is heard, also by tests that a shell runs in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_in_python_saves_the_last_step(
+    whole: tuple[dict, Path], small_world: Graph, tmp_path: Path, heard: None
+) -> None:
     settings, undisturbed = whole
     before = signal.getsignal(signal.SIGINT)
 
