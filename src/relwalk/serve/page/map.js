@@ -111,9 +111,15 @@ function drawMap(stage, points, about, wanted) {
     const dx = size.w / 2 - eye.x * unit();
     const dy = size.h / 2 - eye.y * unit();
     const dot = Math.max(1.5, Math.min(7, Math.sqrt(eye.zoom * 1.2e5 / points.n) + 0.6));
-    pen.globalAlpha = points.n > 20000 && eye.zoom < 3 ? 0.65 : 0.85;
-    const round = points.n < 8000; // circles take longer than squares
+    const drawn = points.n < 8000 ? circles(pen, style, u, dx, dy, dot) : squares(pen, style, u, dx, dy, dot);
+    write(pen, style, dot);
+    canvas.dataset.drawn = drawn;
+    canvas.dataset.took = (performance.now() - began).toFixed(1);
+  }
+
+  function circles(pen, style, u, dx, dy, dot) {
     let drawn = 0;
+    pen.globalAlpha = 0.85;
     for (let role = ROLES - 1; role >= 0; role--) {
       if (hidden.has(role)) continue;
       pen.fillStyle = style.getPropertyValue(`--role${role}`);
@@ -122,15 +128,39 @@ function drawMap(stage, points, about, wanted) {
         const x = points.x[i] * u + dx;
         const y = points.y[i] * u + dy;
         if (x < -8 || y < -8 || x > size.w + 8 || y > size.h + 8) continue;
+        pen.moveTo(x + dot / 2, y);
+        pen.arc(x, y, dot / 2, 0, 7);
         drawn++;
-        if (round) { pen.moveTo(x + dot / 2, y); pen.arc(x, y, dot / 2, 0, 7); } else pen.fillRect(x - dot / 2, y - dot / 2, dot, dot);
       }
-      if (round) pen.fill();
+      pen.fill();
     }
     pen.globalAlpha = 1;
-    write(pen, style, dot);
-    canvas.dataset.drawn = drawn;
-    canvas.dataset.took = (performance.now() - began).toFixed(1);
+    return drawn;
+  }
+
+  /** Of many points the pixels are written by hand, several times as fast as rectangles. */
+  function squares(pen, style, u, dx, dy, dot) {
+    const { width, height } = canvas;
+    const image = pen.createImageData(width, height);
+    const pixels = new Uint32Array(image.data.buffer);
+    const side = Math.max(1, Math.round(dot * size.ratio));
+    const [scale, left, top] = [u * size.ratio, dx * size.ratio - side / 2, dy * size.ratio - side / 2];
+    let drawn = 0;
+    for (let role = ROLES - 1; role >= 0; role--) {
+      if (hidden.has(role)) continue;
+      const rgb = parseInt(style.getPropertyValue(`--role${role}`).trim().slice(1), 16);
+      const colour = (0xff000000 | ((rgb & 255) << 16) | (rgb & 0xff00) | (rgb >> 16)) >>> 0; // as bytes: r, g, b, opaque
+      for (const i of byRole[role]) {
+        const x = Math.round(points.x[i] * scale + left);
+        const y = Math.round(points.y[i] * scale + top);
+        if (x < 0 || y < 0 || x + side > width || y + side > height) continue;
+        drawn++;
+        for (let row = y * width + x, end = row + side * width; row < end; row += width)
+          for (let at = row; at < row + side; at++) pixels[at] = colour;
+      }
+    }
+    pen.putImageData(image, 0, 0);
+    return drawn;
   }
 
   function write(pen, style, dot) {
