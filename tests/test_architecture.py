@@ -23,7 +23,10 @@ def under(folder: str, names: str) -> tuple[str, ...]:
 
 # From the first to the last; within a layer modules may import each other.
 LAYERS: dict[str, tuple[str, ...]] = {
-    "base": ("", *["checks", "devices", "display", "errors", "faults", "files", "memory", "progress", "space"]),
+    "base": (
+        "",
+        *["checks", "devices", "display", "errors", "faults", "files", "machine", "memory", "progress", "space"],
+    ),
     "graph": under(
         "graph",
         "answers cardinality datasets description download graph lists judgements overlap raw read split statistics "

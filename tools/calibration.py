@@ -19,10 +19,10 @@ from typing import Any
 
 import torch
 
-from relwalk.children import machine_in_words
 from relwalk.evaluation.classification import classify
 from relwalk.evaluation.probability_check import check_probabilities
 from relwalk.evaluation.probability_fit import fit_probabilities
+from relwalk.machine import machine_in_words
 from relwalk.runs.run import Run, load_run
 
 RESULTS = Path(__file__).parent.parent / "results" / "calibration"

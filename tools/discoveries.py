@@ -21,10 +21,10 @@ import numpy as np
 import torch
 
 from relwalk import discover, doubtful, duplicates, read_graph, train
-from relwalk.children import machine_in_words
 from relwalk.graph.graph import SPLITS, Graph
 from relwalk.graph.lists import Ints
 from relwalk.graph.vocabulary import Vocabulary
+from relwalk.machine import machine_in_words
 
 ROOT = Path(__file__).parent.parent
 RECORD, PAGE = ROOT / "results" / "discover.json", ROOT / "results" / "discover.md"

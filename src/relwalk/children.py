@@ -8,8 +8,8 @@ told to stop, or that the parent was killed.
 
 from __future__ import annotations
 
+import json
 import os
-import platform
 import shutil
 import signal
 import subprocess
@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol
 
 from relwalk.errors import Interrupted, RefusedOverwrite
 from relwalk.experiment import resume, train
-from relwalk.files import lock_folder
+from relwalk.files import lock_folder, write_atomically
 from relwalk.graph.graph import Graph
 from relwalk.runs.folder import is_run, settle
 from relwalk.runs.graph_files import write_graph_files
@@ -110,6 +110,27 @@ def train_or_go_on(path: Path, graph: Callable[[], Graph], settings: dict[str, A
     return train(graph(), **settings, out=path, **watched)
 
 
+class Told(Protocol):
+    """A result that a child can tell."""
+
+    def as_dict(self) -> dict[str, Any]: ...
+
+
+def answer_request(request: Path, attempt: Callable[[dict[str, Any], StopRequest], Told]) -> int:
+    """All of a child whose result is one value: what `attempt` makes of the request is written where that says.
+
+    0 when the result is written, be it a failure; 1 when it was asked to stop before there was one.
+    """
+    asked = json.loads(request.read_bytes())
+    with as_child() as stop:
+        try:
+            found = attempt(asked, stop)
+        except Interrupted:
+            return 1
+    write_atomically(Path(asked["result"]), json.dumps(found.as_dict()).encode())
+    return 0
+
+
 def words_of(error: Exception) -> str:
     """What went wrong in a child, in one line; it is a fault of that part of the work, and not the end of all."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
@@ -138,29 +159,6 @@ def graph_for_children(folder: Path, graph: Graph) -> dict[str, Any]:
         write_graph_files(unfinished, graph)
         unfinished.replace(folder)
     return {"graph": str(folder.absolute()), "graph_name": graph.name, "notes": graph.notes}
-
-
-def this_machine() -> dict[str, Any]:
-    """Where figures of time and memory are from."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    flags = next((line for line in lines if line.startswith("flags")), "")
-    vector = "AVX-512" if " avx512f" in flags else "AVX2" if " avx2" in flags else "no AVX2"
-    rounded = "bfloat16" if "avx512_bf16" in flags or "amx_bf16" in flags else "no bfloat16"
-    return {
-        "system": platform.platform(),
-        "processor": names[0] if names else platform.machine(),
-        "instructions": f"{vector}, {rounded}" if flags else None,
-        "cores": os.cpu_count(),
-    }
-
-
-def machine_in_words() -> str:
-    """The cores, the processor and its instructions, as a document says them."""
-    found = this_machine()
-    instructions = f" ({found['instructions']})" if found["instructions"] else ""
-    return f"{found['cores']} cores of {found['processor']}{instructions}"
 
 
 def peak_memory() -> int | None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from relwalk.checks import check_seconds, check_seed, check_whole
-from relwalk.children import Stop, cause_of_death, folder_for, graph_for_children, run_child, this_machine
+from relwalk.children import Stop, cause_of_death, folder_for, graph_for_children, run_child
 from relwalk.config import WHOLE, read_toml
 from relwalk.errors import GraphError, RefusedOverwrite, RelWalkError, RunError, UnknownChoice, choose
 from relwalk.evaluation.comparison import Compared, Comparison, graph_facts, read_compared, read_comparison
@@ -29,6 +29,7 @@ from relwalk.files import lock_folder, write_atomically
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
 from relwalk.keywords import all_keywords
+from relwalk.machine import this_machine
 from relwalk.models import MODELS
 from relwalk.progress import Screen, duration, open_screen
 from relwalk.report.comparison import write_comparison

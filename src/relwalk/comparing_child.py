@@ -12,27 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from relwalk.children import as_child, peak_memory, train_or_go_on, words_of
+from relwalk.children import answer_request, peak_memory, train_or_go_on, words_of
 from relwalk.errors import Interrupted, RelWalkError
 from relwalk.evaluation.comparison import RULES, Compared, curve_of
 from relwalk.evaluation.ranking import rank
-from relwalk.files import write_atomically
 from relwalk.runs.folder import HISTORY
 from relwalk.runs.graph_files import read_graph_files
 from relwalk.runs.run import Run
 from relwalk.training.stopping import StopRequest
-
-
-def main(request: Path) -> int:
-    """0 when the result is written, be it a failure; 1 when it was asked to stop before there was one."""
-    asked = json.loads(request.read_bytes())
-    with as_child() as stop:
-        try:
-            row = _attempt(asked, stop)
-        except Interrupted:
-            return 1
-    write_atomically(Path(asked["result"]), json.dumps(row.as_dict()).encode())
-    return 0
 
 
 def _attempt(asked: dict[str, Any], stop: StopRequest) -> Compared:
@@ -88,4 +75,4 @@ def _measured(row: Compared, run: Run, stop: StopRequest, *, progress: bool) -> 
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(answer_request(Path(sys.argv[1]), _attempt))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from relwalk.children import machine_in_words
+from relwalk.machine import machine_in_words
 from tools.campaign.kinds import KINDS
 from tools.campaign.workers import Limits, Outcome
 

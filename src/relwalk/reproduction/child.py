@@ -5,12 +5,11 @@ Memory and crashes are then the row's own. When the process that started it is g
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
-from relwalk.children import as_child, peak_memory, train_or_go_on, words_of
+from relwalk.children import answer_request, peak_memory, train_or_go_on, words_of
 from relwalk.errors import Interrupted, RelWalkError
 from relwalk.files import write_atomically
 from relwalk.reproduction.measure import measure_run, source_commit
@@ -20,18 +19,6 @@ from relwalk.runs.folder import is_run
 from relwalk.runs.graph_files import read_graph_files
 from relwalk.runs.run import Run, load_run, read_state
 from relwalk.training.stopping import StopRequest
-
-
-def main(request: Path) -> int:
-    """0 when the result is written, be it a failure; 1 when it was asked to stop before there was one."""
-    asked = json.loads(request.read_bytes())
-    with as_child() as stop:
-        try:
-            record = _attempt(asked, stop)
-        except Interrupted:
-            return 1
-    write_atomically(Path(asked["result"]), json.dumps(record.as_dict()).encode())
-    return 0
 
 
 def _attempt(asked: dict[str, Any], stop: StopRequest) -> ResultRecord:
@@ -105,4 +92,4 @@ def _with_part(record: ResultRecord, run: Run, asked: dict[str, Any]) -> ResultR
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(answer_request(Path(sys.argv[1]), _attempt))

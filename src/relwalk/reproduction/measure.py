@@ -13,11 +13,11 @@ from statistics import median
 from typing import Any
 
 import relwalk
-from relwalk.children import this_machine
 from relwalk.errors import RelWalkError, RunError
 from relwalk.evaluation.classification import ClassificationResult, classify
 from relwalk.evaluation.comparison import RULES
 from relwalk.evaluation.ranking import rank
+from relwalk.machine import this_machine
 from relwalk.planning import plan
 from relwalk.progress import Progress
 from relwalk.reproduction.record import Cost, Figures, Machine, Metrics, ResultRecord, Settings, check_recipe

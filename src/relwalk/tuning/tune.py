@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from relwalk.checks import check_seconds, check_seed, check_whole
-from relwalk.children import Child, Stop, cause_of_death, folder_for, graph_for_children, this_machine
+from relwalk.children import Child, Stop, cause_of_death, folder_for, graph_for_children
 from relwalk.config import Source, read_config
 from relwalk.errors import GraphError, Interrupted, RefusedOverwrite, RelWalkError, choose
 from relwalk.evaluation.comparison import RULES, graph_facts
@@ -24,6 +24,7 @@ from relwalk.files import lock_folder, write_atomically
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
 from relwalk.keywords import all_keywords, with_keywords
+from relwalk.machine import this_machine
 from relwalk.models import MODELS
 from relwalk.progress import Screen, open_screen
 from relwalk.report.tuning import write_tuning
