@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from relwalk.checks import MOST
 from relwalk.errors import RelWalkError, RunError
 from relwalk.evaluation.comparison import Moment, graph_facts
 from relwalk.evaluation.tuning import Trial, best_of, ranked, read_trial
@@ -133,7 +132,8 @@ def test_the_epochs_of_a_trial_fit_into_its_time(world: Graph, monkeypatch: pyte
     usual, planned = plan(world, **given).training, plan_epochs(world, given, 60.0)
     assert 20 <= planned["epochs"] <= 54
     assert planned.get("validate_every", usual.validate_every) <= max(1, planned["epochs"] // 10)
-    assert plan_epochs(world, given, 12.0)["patience"] == MOST  # of a decay that falls
+    short = plan_epochs(world, given, 12.0)  # on a path, as many epochs as the whole one waits
+    assert short["patience"] * short["validate_every"] >= usual.patience * usual.validate_every
     steady = plan_epochs(world, {**given, "l2": 0.1}, 12.0)
     assert steady["patience"] * steady["validate_every"] >= 5 * usual.validate_every
     assert plan_epochs(world, given, 0.5)["epochs"] == 1

@@ -30,6 +30,11 @@ BASIS: dict[str, list[str]] = {
     "walk": ["run", "--start", "e1", "--steps", "2", "--paths", "2"],
     "generate": ["--entities", "30", "--relations", "2", "--triples", "100", "--dim", "4", "--out", "new/drawn"],
     "report": ["run", "--directions", "10", "--out", "new/page.html"],
+    "reproduce": [
+        *("table2", "--dataset", "facts.tsv", "--models", "transe"),
+        *("--dim", "4", "--budget", "0.05s", "--out", "new/reproduced"),
+    ],
+    "record": ["run", "--out", "new/records"],
     "info": ["facts.tsv"],
     "datasets": [],
     "convert": ["facts.tsv", "new/graph"],
