@@ -17,7 +17,6 @@ from relwalk.checks import check_seconds
 from relwalk.config import Source, read_config
 from relwalk.devices import find_device
 from relwalk.errors import Interrupted, RelWalkError, RunError, TrainingDiverged
-from relwalk.evaluation.probability_fit import fit_probabilities
 from relwalk.evaluation.ranking import rank
 from relwalk.files import write_atomically
 from relwalk.graph.graph import Graph
@@ -281,6 +280,8 @@ class _Training:
         if self.record.training.budget is not None:  # else it would be all that differs between two equal runs
             metrics["seconds"] = progress.seconds
         self.model.eval()
+        from relwalk.evaluation.probability_fit import fit_probabilities  # scipy's optimizers: half a second and 40 MB
+
         fitted = fit_probabilities(self.model, self.graph, seed=self.record.training.seed)
         record = self.record.model_copy(update={"probabilities": fitted})
         if self.folder is not None:
