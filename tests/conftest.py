@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 import torch
 
+from relwalk import children
 from relwalk.evaluation import probability_fit
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
 from relwalk.graph.vocabulary import Vocabulary
 from relwalk.models import MODELS
+from tests.entry import zygote
 
 # One of several processes (pytest-xdist) has one core to itself, one alone has two.
 torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)
@@ -54,6 +56,14 @@ def brief_calibration(request: pytest.FixtureRequest) -> Iterator[None]:
         if not any(word in request.module.__name__ for word in judged):
             patch.setattr(probability_fit, "MOST", probability_fit.FEWEST)
             patch.setattr(probability_fit, "QUESTIONS", 100)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def forked_children() -> Iterator[None]:
+    """What this process starts for `compare`, `tune` and `reproduce` is forked from one that has the imports."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(children, "start_process", lambda *asked: zygote().start_process(*asked))
         yield
 
 

@@ -9,19 +9,22 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import socket
 import subprocess
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
+from functools import cache
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 
 import typer
 
-from relwalk import synthetic
+from relwalk import children, synthetic
 from relwalk.evaluation import probability_fit
 from relwalk.theory import sweep
+from tests.zygote import Zygote, fork_zygote, serve
 
 _server: ForkServerContext = multiprocessing.get_context("forkserver")
 _server.set_forkserver_preload(
@@ -32,6 +35,8 @@ _server.set_forkserver_preload(
         "relwalk.exports",
         "relwalk.reporting",
         "relwalk.comparing",
+        "relwalk.tuning.child",
+        "relwalk.reproduction.child",
         __name__,
     ]
 )
@@ -42,13 +47,14 @@ def brief_calibration() -> None:
     probability_fit.MOST, probability_fit.QUESTIONS = probability_fit.FEWEST, 100
 
 
-def brief_theory() -> None:
+def brief_theory(put: Callable[[object, str, object], None] = setattr) -> None:
     """A page and an analysis with less of what no run changes: a smaller closed loop, the ends of the sweep's ranges.
 
-    `before` commands whose figures are not looked at; tests/report/test_page.py has the whole.
+    `before` commands whose figures are not looked at, or by a monkeypatch; tests/report/test_page.py has the whole.
     """
-    synthetic.TRIPLES, synthetic.PLAIN["epochs"] = 1000, 5
-    sweep.GRID = {name: (values[0], values[-1]) for name, values in sweep.GRID.items()}
+    put(synthetic, "TRIPLES", 1000)
+    put(synthetic, "PLAIN", {**synthetic.PLAIN, "epochs": 5})
+    put(sweep, "GRID", {name: (values[0], values[-1]) for name, values in sweep.GRID.items()})
 
 
 def relwalk(
@@ -91,10 +97,12 @@ def _forked(
     return process.exitcode, out, err
 
 
-def started(*arguments: object, said: Path, before: Callable[[], None] | None = None) -> ForkServerProcess:
+def started(
+    *arguments: object, said: Path, cwd: Path | None = None, before: Callable[[], None] | None = None
+) -> ForkServerProcess:
     """A command under way, to be sent signals; `said` gets what it says on standard error."""
     words = [str(word) for word in arguments]
-    return _start(_verb, words, None, [Path(os.devnull), said], before, "utf-8")
+    return _start(_verb, words, cwd, [Path(os.devnull), said], before, "utf-8")
 
 
 def _start(
@@ -128,6 +136,7 @@ def relwalk_each(commands: Sequence[Sequence[object]], cwd: Path) -> list[tuple[
 def _commands(commands: list[list[str]], folder: str, files: list[Path]) -> None:
     from relwalk.cli import app
 
+    children.start_process = fork_zygote().start_process  # type: ignore[assignment]
     app.app = typer.main.get_command(app.app)  # made once: it takes longer than most of what is refused
     os.chdir(folder)
     found = []
@@ -162,6 +171,8 @@ def _command(
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding=encoding, errors="strict")
     brief_calibration()
+    if any(verb in words[0] for verb in ("compare", "tune", "reproduce")):  # a verb or a snippet
+        children.start_process = fork_zygote().start_process  # type: ignore[assignment]
     if before is not None:
         before()
     try:
@@ -176,6 +187,15 @@ def _verb(words: list[str]) -> None:
 
     sys.argv = ["relwalk", *words]
     main()
+
+
+@cache
+def zygote() -> Zygote:
+    """A process that has imported what the parts of a comparison or a search need, and forks for each."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        _server.Process(target=serve, args=(theirs,), daemon=True).start()
+    return Zygote(ours)
 
 
 def _execute(words: list[str]) -> None:

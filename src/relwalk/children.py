@@ -43,9 +43,7 @@ class Child:
     """A process that runs a module of relwalk on a request."""
 
     def __init__(self, module: str, request: Path) -> None:
-        command = [sys.executable, "-P", "-m", module, str(request)]
-        pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
-        self.process = subprocess.Popen(command, **pipes, start_new_session=True)  # Ctrl-C is for us, who then tell it
+        self.process = start_process(module, request)
 
     def ended(self, wait: float = POLL) -> int | None:
         """Its status, after so many seconds at most; None while it works."""
@@ -58,6 +56,13 @@ class Child:
         assert self.process.stdin is not None
         self.process.stdin.close()
         return self.process.wait()
+
+
+def start_process(module: str, request: Path) -> subprocess.Popen[bytes]:
+    """A Python of its own that runs a module; a pipe is its standard input."""
+    command = [sys.executable, "-P", "-m", module, str(request)]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+    return subprocess.Popen(command, **pipes, start_new_session=True)  # Ctrl-C is for us, who then tell it
 
 
 def run_child(module: str, request: Path, stop: Stop | None) -> int:

@@ -20,6 +20,7 @@ from relwalk.reporting import make_report
 from relwalk.runs.run import Run
 from relwalk.theory import sweep
 from tests.conftest import TEST, TRAIN, VALID, make_graph
+from tests.entry import brief_theory
 
 VOID = {"meta", "link", "img", "input", "br", "circle", "line", "rect", "polyline"}
 QUICK = {"dim": 8, "epochs": 2, "validate_every": 1, "threads": 1}
@@ -117,7 +118,8 @@ def test_the_same_seed_gives_the_same_page(learned: Run, page: str) -> None:
     assert any("ranking" in t for t in told) and any("theory" in t for t in told) and len(told) > 15
 
 
-def test_relations_can_be_chosen_and_an_unknown_one_is_refused(learned: Run) -> None:
+def test_relations_can_be_chosen_and_an_unknown_one_is_refused(learned: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    brief_theory(monkeypatch.setattr)
     with pytest.raises(UnknownName, match="speaks"):
         make_report(learned, relations=["speeks"])
     chosen = check(make_report(learned, relations=["speaks"], directions=20))
@@ -134,7 +136,10 @@ def test_relations_can_be_chosen_and_an_unknown_one_is_refused(learned: Run) -> 
         ("relwalk", {"reciprocal": True}, 4),
     ],
 )
-def test_other_models_get_reasons(model: str, options: dict[str, object], reasons: int, world: Graph) -> None:
+def test_other_models_get_reasons(
+    model: str, options: dict[str, object], reasons: int, world: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brief_theory(monkeypatch.setattr)
     run = train(world, model=model, **options, **QUICK)
     found = check(make_report(run, directions=20))
     # A run that was not saved keeps no history: that is one more.

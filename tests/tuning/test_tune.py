@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from relwalk.training.stopping import StopRequest
 from relwalk.tuning import child, tune
 from relwalk.tuning.folder import StudyFolder
 from tests.conftest import TEST, TRAIN, VALID, make_graph
-from tests.entry import answer
+from tests.entry import answer, started
 from tests.entry import relwalk as command
 from tests.report.test_page import NASTY
 from tests.test_compare import check_page
@@ -130,7 +130,7 @@ def test_another_search_is_not_mixed_with_it(folder: Path, change: list, told: s
     assert told in wrong.stderr and "--force" in wrong.stderr and "--out" in wrong.stderr
 
 
-COMMAND = [sys.executable, "-m", "relwalk", "tune", "facts.tsv", *map(str, QUICK), "--out", "out", "--trials"]
+COMMAND = ["tune", "facts.tsv", *map(str, QUICK), "--out", "out", "--trials"]
 
 
 def wait_for(what: Callable[[], Any], seconds: float = 300) -> None:
@@ -142,19 +142,20 @@ def wait_for(what: Callable[[], Any], seconds: float = 300) -> None:
 
 def interrupted(place: Path, words: list[str], trial: str, how: signal.Signals) -> tuple[list[float], str]:
     """Begin a search, end it within a trial, and give the losses of that so far and what was said."""
-    process = subprocess.Popen(words, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    said = place / "said"
+    process = started(*words, said=said, cwd=place)
     there = place / "out" / "trials" / trial
     history = there / "run" / "history.jsonl"
     try:
-        wait_for(lambda: process.poll() is not None or (history.exists() and history.read_text()))
-        process.send_signal(how)
-        _, said = process.communicate(timeout=300)
+        wait_for(lambda: process.exitcode is not None or (history.exists() and history.read_text()))
+        os.kill(process.pid, how)
+        process.join(300)
     finally:
         process.kill()
-    assert process.returncode == (-how if how == signal.SIGKILL else 128 + how)
+    assert process.exitcode == (-how if how == signal.SIGKILL else 128 + how)
     wait_for(lambda: not (there / ".lock").exists())  # left alone, its process saves and ends
     assert read_trial(there / "trial.json").status == "running"
-    return [json.loads(line)["loss"] for line in history.read_text().splitlines()], said
+    return [json.loads(line)["loss"] for line in history.read_text().splitlines()], said.read_text()
 
 
 def test_interrupted_it_goes_on(tmp_path: Path) -> None:
@@ -168,7 +169,7 @@ def test_interrupted_it_goes_on(tmp_path: Path) -> None:
     trials = trials_of(tmp_path / "out")
     assert trials[0].status == "finished" and [m.loss for m in trials[0].curve][: len(done) // 5] == done[4::5]
 
-    again = subprocess.run(words, cwd=tmp_path, check=True, capture_output=True, text=True)
+    again = command(*words, cwd=tmp_path)
     assert "1 trials are there already" in again.stderr
     assert (tmp_path / "out" / "trials" / "0001" / "trial.json").read_bytes() == kept
     trials = trials_of(tmp_path / "out")
@@ -181,8 +182,10 @@ def test_interrupted_it_goes_on(tmp_path: Path) -> None:
 def test_several_processes_share_a_search(tmp_path: Path) -> None:
     (tmp_path / "facts.tsv").write_text(FACTS)
     words = [[*COMMAND, "6", "--jobs", jobs] for jobs in ("1", "2")]
-    started = [subprocess.Popen(w, cwd=tmp_path, stdout=subprocess.DEVNULL) for w in words]
-    assert [process.wait(300) for process in started] == [0, 0]
+    searches = [started(*w, said=tmp_path / f"said{i}", cwd=tmp_path) for i, w in enumerate(words)]
+    for search in searches:
+        search.join(300)
+    assert [search.exitcode for search in searches] == [0, 0]
     trials = trials_of(tmp_path / "out")
     assert [t.number for t in trials] == [1, 2, 3, 4, 5, 6]
     assert all(t.status in ("finished", "pruned") for t in trials) and len({t.process for t in trials}) > 1
