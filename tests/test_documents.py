@@ -50,7 +50,7 @@ def test_every_command_of_the_readme_runs(line: str, workplace: Path) -> None:
     if any(word in BENCHMARKS for word in arguments) and not os.environ.get("RELWALK_DATA"):
         pytest.skip("RELWALK_DATA does not name a folder with the benchmark graphs")
     if arguments[0] == "train":  # as written, but short
-        epochs = min(_epochs(arguments), 6)
+        epochs = min(_epochs(arguments), 3)
         arguments = [*_without(arguments, "--epochs"), "--epochs", str(epochs), "--dim", "16", "--force"]
         if arguments[1] in BENCHMARKS:
             arguments += ["--budget", "1s"]

@@ -256,31 +256,31 @@ def test_the_map_is_made_drawn_and_searched(page: Any, site: Site) -> None:
     page.wait_for_selector("html[data-view=entity]", state="attached")
 
 
+VIEWS = (
+    "#/",
+    "#/entity?name=Kyoto",
+    "#/judge?relation=borders",
+    "#/relation?name=borders",
+    "#/relations",
+    "#/ask?head=Kyoto&relation=near",
+    "#/entity?name=Kyotto",
+    "docs",
+)
 COLOURS = {"runOnly": ["color-contrast"]}  # all that differs in the dark
 
 
-@pytest.mark.parametrize(("scheme", "rules"), [("light", None), ("dark", COLOURS)])
-def test_axe_finds_nothing_serious(scheme: str, rules: dict[str, list[str]] | None, browser: Any, site: Site) -> None:
+def test_axe_finds_nothing_serious(page: Any, site: Site) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
-    for page in opened(browser, site, color_scheme=scheme):
-        for view in (
-            "#/",
-            "#/entity?name=Kyoto",
-            "#/judge?relation=borders",
-            "#/relation?name=borders",
-            "#/relations",
-            "#/ask?head=Kyoto&relation=near",
-            "#/entity?name=Kyotto",
-            "docs",
-        ):
-            go(page, site, view)
-            page.wait_for_function("() => !document.querySelector('.waiting')")
+    for view in VIEWS:
+        page.emulate_media(color_scheme="light")
+        go(page, site, view)
+        page.wait_for_function("() => !document.querySelector('.waiting')")
+        for scheme, rules in (("light", None), ("dark", COLOURS)):
+            page.emulate_media(color_scheme=scheme)
             found = axe.Axe().run(page, options=rules).response["violations"]
             serious = [one for one in found if one["impact"] in ("serious", "critical")]
-            assert serious == [], (
-                view,
-                json.dumps([(s["id"], s["nodes"][0]["html"], s["nodes"][0].get("failureSummary")) for s in serious]),
-            )
+            told = [(s["id"], s["nodes"][0]["html"], s["nodes"][0].get("failureSummary")) for s in serious]
+            assert serious == [], (view, scheme, json.dumps(told))
 
 
 def test_a_phone_has_all_of_it_without_scrolling_sideways(browser: Any, site: Site) -> None:

@@ -127,15 +127,15 @@ def hidden(run: Path) -> list[str]:
 
 SMALL = {"dim": 8, "epochs": 4, "validate_every": 2, "threads": 1, "checkpoint_seconds": 1e9}
 STEPS = {  # every kind of step that draws at random
-    "likelihood": {"batch_size": 700, "entity_dropout": 0.1, "relation_weight": 0.5},
-    "sampled": {"batch_size": 700, "candidates_per_step": 64, "optimizer": "rowwise-adagrad"},
-    "margin": {"batch_size": 700, "objective": "margin", "negatives": 5, "sampler": "bernoulli", "optimizer": "adam"},
-    "grown": {"batch_size": 700, "model": "transg", "beta": 0.5, "settle": 2, "candidates_per_step": 64},
-    "kbgan": {"batch_size": 700, "objective": "hardest", "negatives": 2, "sampler": "kbgan", "generator_dim": 4},
-    "averaged": {"batch_size": 700, "average_from": 2, "schedule": "cosine", "warmup": 1.5},
-    "path": {"batch_size": 700, "l2": 0.3, "n3": 0.1, "decay_end": 0.01, "schedule": "cosine"},
-    "blocks": {"batch_size": 700, "blocks": 4, "average_from": 3},
-    "network": {"batch_size": 700, "model": "conve", "channels": 4, "objective": "bce", "average_from": 3},
+    "likelihood": {"batch_size": 470, "entity_dropout": 0.1, "relation_weight": 0.5},
+    "sampled": {"batch_size": 470, "candidates_per_step": 64, "optimizer": "rowwise-adagrad"},
+    "margin": {"batch_size": 470, "objective": "margin", "negatives": 5, "sampler": "bernoulli", "optimizer": "adam"},
+    "grown": {"batch_size": 470, "model": "transg", "beta": 0.5, "settle": 2, "candidates_per_step": 64},
+    "kbgan": {"batch_size": 470, "objective": "hardest", "negatives": 2, "sampler": "kbgan", "generator_dim": 4},
+    "averaged": {"batch_size": 470, "average_from": 2, "schedule": "cosine", "warmup": 1.5},
+    "path": {"batch_size": 470, "l2": 0.3, "n3": 0.1, "decay_end": 0.01, "schedule": "cosine"},
+    "blocks": {"batch_size": 470, "blocks": 4, "average_from": 3},
+    "network": {"batch_size": 470, "model": "conve", "channels": 4, "objective": "bce", "average_from": 3},
 }
 
 
