@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +16,7 @@ from relwalk.evaluation.classification import (
     fit_thresholds,
     roc_auc,
 )
-from relwalk.evaluation.labelled import corrupt
+from relwalk.evaluation.labelled import corrupt, triple_keys
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
 from relwalk.models.base import Scorer
@@ -71,6 +73,15 @@ def test_made_negatives_are_false_of_the_right_argument_and_by_seed(world: Graph
             assert np.isin(own[:, column], world.argument_lists[side][relation]).all()
     assert np.array_equal(negatives, corrupt(world, "test", seed=1))
     assert not np.array_equal(negatives, corrupt(world, "test", seed=2))
+
+
+def test_false_triples_of_valid_know_nothing_of_test(world: Graph) -> None:
+    drawn = corrupt(world, "valid", seed=1)
+    assert np.array_equal(drawn, corrupt(replace(world, test=drawn), "valid", seed=1))
+    known = triple_keys(np.concatenate([world.train, world.valid]), world)
+    assert not np.isin(triple_keys(drawn, world), known).any()
+    many = np.concatenate([corrupt(world, "valid", seed=seed) for seed in range(20)])
+    assert np.isin(triple_keys(many, world), triple_keys(world.test, world)).any()
 
 
 class Oracle(Scorer):
