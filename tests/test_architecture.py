@@ -25,7 +25,19 @@ def under(folder: str, names: str) -> tuple[str, ...]:
 LAYERS: dict[str, tuple[str, ...]] = {
     "base": (
         "",
-        *["checks", "devices", "display", "errors", "faults", "files", "machine", "memory", "progress", "space"],
+        *[
+            "checks",
+            "devices",
+            "display",
+            "errors",
+            "exponentials",
+            "faults",
+            "files",
+            "machine",
+            "memory",
+            "progress",
+            "space",
+        ],
     ),
     "graph": under(
         "graph",

@@ -15,6 +15,7 @@ from relwalk.answers import ENTITIES, RELATIONS, Answer, Answers
 from relwalk.checks import check_number, check_whole, shown
 from relwalk.errors import RelWalkError
 from relwalk.evaluation.probabilities import Probabilities
+from relwalk.exponentials import exp_
 from relwalk.graph.answers import Side
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Lists, Longs
@@ -261,7 +262,7 @@ def _log_z(scores: Tensor, scale: float | Doubles) -> Doubles:
     if bool((top.isnan() | top.isposinf()).any()):
         raise RelWalkError("the model gives scores that are not numbers: it cannot predict. Train it again.")
     factor = torch.from_numpy(scale).to(scores).unsqueeze(1) if isinstance(scale, np.ndarray) else scale
-    total = torch.sub(scores, top).mul_(factor).exp_().sum(1)
+    total = exp_(torch.sub(scores, top).mul_(factor)).sum(1)
     return np.asarray(scale * top.squeeze(1).double().cpu().numpy() + total.double().log().cpu().numpy())
 
 

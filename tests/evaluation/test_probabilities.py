@@ -190,6 +190,21 @@ def test_confidences_are_probabilities_that_rise_with_the_score(
     assert more / (1 - more) == pytest.approx(2 * found / (1 - found), rel=1e-6)
 
 
+@pytest.mark.parametrize("spread", [0.0, 0.5, 3.0, 40.0])
+def test_any_share_within_reach_is_met_and_else_the_nearest(spread: float) -> None:
+    rng = np.random.default_rng(0)
+    scores = torch.from_numpy(spread * rng.normal(size=(200, 300))).float()
+    scores[:, 5] = -torch.inf
+    betas, none = rng.uniform(0.5, 2.0, 200), Lists(np.zeros(201, np.int64), np.zeros(0, np.int32))
+    wanted = rng.uniform(0.001, 0.999, 200)
+    found = sharpened(scores, betas, none, lambda share: np.log(wanted / (1 - wanted)))
+    least, share, most = (
+        torch.softmax(scores.double() * torch.from_numpy(b)[:, None], 1).amax(1).numpy()
+        for b in (betas / 16, found, betas * 16)
+    )
+    assert share == pytest.approx(np.clip(wanted, least, most), rel=0.02, abs=1e-3)
+
+
 def test_a_question_is_sharpened_to_the_share_that_was_right() -> None:
     rng = np.random.default_rng(0)
     scores = torch.from_numpy(rng.normal(size=(40, 30)) * 3)

@@ -13,6 +13,7 @@ from torch import Tensor
 from relwalk.discovery.best import Doubles, Links
 from relwalk.errors import RelWalkError
 from relwalk.evaluation.probabilities import Probabilities
+from relwalk.exponentials import exp_
 from relwalk.graph.answers import Side
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Ints, Lists, Longs
@@ -113,7 +114,7 @@ def judged_block(
     work[own_at] = work[known_at] = table[own_at] = table[known_at] = -torch.inf
     best = table.amax(0)
     shift = torch.where(best.isneginf(), 0.0, best - top)  # sums are of differences to the best new answer
-    total = as_array(work.sub_(shift).exp_().sum(0))
+    total = as_array(exp_(work.sub_(shift)).sum(0).masked_fill_(best.isneginf(), 0.0))
     highest = as_array(top)
     with np.errstate(divide="ignore"):
         log_new = highest + as_array(shift) + np.log(total)

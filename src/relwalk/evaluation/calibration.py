@@ -26,6 +26,7 @@ from relwalk.display import Shown
 from relwalk.evaluation.estimate import Absent, Estimate, Floats, clip, estimate, resampling_weights
 from relwalk.evaluation.probabilities import Probabilities
 from relwalk.evaluation.score_blocks import leave_out, score_blocks
+from relwalk.exponentials import exp_
 from relwalk.graph.answers import SIDES, Side
 from relwalk.graph.graph import Graph, Split
 from relwalk.graph.lists import Ints, Lists
@@ -228,7 +229,7 @@ class _Sample:
             weights = weights.sub_(top[:, None])
             own, right = weights.gather(1, truth[:, None])[:, 0], (best == truth).to(weights)
             for part, inverse in zip(parts, inverses, strict=True):
-                log_z = torch.exp(inverse[:, None] * weights).sum(1).log()
+                log_z = exp_(inverse[:, None] * weights).sum(1).log()
                 part.append(torch.stack([(-log_z).exp(), right, log_z - inverse * own]).double())
         return [_TopAnswers(*torch.cat(part, 1).numpy()) for part in parts]
 

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from relwalk.exponentials import exp_
 from relwalk.graph.lists import Lists
 
 Floats = NDArray[np.float64]
@@ -24,7 +25,7 @@ FEATURES = (
 )
 RISING = 3  # the first features grow with the score, and their slopes are not negative: so does the confidence
 NOTHING = -1e9  # in place of -inf, where a difference is taken
-OCTAVES, HALVINGS = 4.0, 12  # γ lies between 2^-4 and 2^4, and is found by halving
+OCTAVES, NEAR, STEPS = 4.0, 0.002, 16  # γ lies between 2^-4 and 2^4, and is found to so much of an octave
 
 
 def features(scores: Tensor, betas: Floats, known: Lists, columns: NDArray[np.integer]) -> Floats:
@@ -60,15 +61,30 @@ def sharpened(scores: Tensor, betas: Floats, known: Lists, log_odds: Callable[[F
     new = scores.clone()
     new[_index(known.row_of_each_value(), new), _index(known.values, new)] = -torch.inf
     top = new.amax(1, keepdim=True)
-    w = _times(new - top.clamp(min=NOTHING), betas)
+    w = _times(new.sub_(top.clamp(min=NOTHING)).clamp_(min=NOTHING), betas)  # (questions, entities), at most 0
     share = np.exp(-_log_sum(w))
     wanted = np.logaddexp(0.0, -log_odds(share))  # -log of the share
-    low, high = np.full(len(betas), -OCTAVES), np.full(len(betas), OCTAVES)
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        too_flat = _log_sum(_times(w.clone(), 2**middle)) > wanted
-        low, high = np.where(too_flat, middle, low), np.where(too_flat, high, middle)
-    return np.where(np.isneginf(_array(top[:, 0])), betas, betas * 2 ** ((low + high) / 2))
+    return np.where(np.isneginf(_array(top[:, 0])), betas, betas * _sharpening(w, wanted))
+
+
+def _sharpening(w: Tensor, wanted: Floats) -> Floats:
+    """γ at which log Σ exp(γ w) of each row is as wanted, or as near as it comes.  # (rows,)
+
+    The sum falls with γ: by Newton's steps, and by halving where one leaves the bounds that are known by then.
+    """
+    low, high = (np.full(len(w), sign * OCTAVES) for sign in (-1, 1))  # of log2 γ
+    place, held = np.zeros(len(w)), torch.empty_like(w)
+    for _ in range(STEPS):
+        e = exp_(_times(held.copy_(w), 2**place))
+        total = _array(e.sum(1))
+        slope = _array(torch.linalg.vecdot(e, w)) * 2**place * np.log(2.0)  # of the sum
+        too_flat = np.log(total) - wanted
+        low, high = np.where(too_flat > 0, place, low), np.where(too_flat > 0, high, place)
+        newton = place - too_flat * total / np.minimum(slope, -1e-30)
+        before, place = place, np.where((low < newton) & (newton < high), newton, (low + high) / 2)
+        if np.abs(place - before).max(initial=0.0) < NEAR:
+            break
+    return np.asarray(2**place)
 
 
 def _times(w: Tensor, factors: Floats) -> Tensor:
@@ -79,7 +95,7 @@ def _times(w: Tensor, factors: Floats) -> Tensor:
 def _log_sum(w: Tensor) -> Floats:
     """log Σ exp of each row; far below any score where nothing is left.  # (rows,)"""
     top = w.amax(1, keepdim=True).clamp(min=NOTHING)
-    total = _array((w - top).exp_().sum(1))
+    total = _array(exp_(w - top).sum(1))
     return np.asarray(_array(top[:, 0]) + np.log(np.maximum(total, 1e-30)))
 
 
