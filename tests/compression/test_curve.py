@@ -53,7 +53,7 @@ def test_it_stands_on_the_page(run: Run) -> None:
 
 
 def test_what_has_no_curve_says_why(run: Run, five: Graph) -> None:
-    with pytest.raises(RelWalkError, match="DistMult has no whole relation matrices"):
+    with pytest.raises(RelWalkError, match="DistMult has no relation matrices"):
         curve(train(five, model="distmult", dim=4, epochs=1, threads=1, progress=False))
     with pytest.raises(GraphError, match="no valid triples"):
         curve(train(make_graph(TRAIN), dim=4, epochs=1, threads=1, progress=False))

@@ -99,12 +99,35 @@ def test_it_is_saved_exported_and_made_smaller(run: Run, world: Graph, tmp_path:
     assert rank(again.model, world, "valid").mrr == rank(run.model, world, "valid").mrr
     arrays = weights(again)
     assert arrays["R1"].shape == arrays["R2"].shape == (len(world.relations), 4, 8, 8)
-    with pytest.raises(RelWalkError, match="4 blocks of 8 coordinates"):
-        compress(again, out=tmp_path / "small", rank=4, method="eig")
-    with pytest.raises(RelWalkError, match="RelWalk of one block"):
-        curve(again)
     small = compress(again, out=tmp_path / "coded", entities="int8").run
     assert rank(small.model, world, "valid").mrr == pytest.approx(rank(run.model, world, "valid").mrr, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"method": "lossless"}, {"rank": 32, "method": "eig"}, {"rank": 32, "method": "svd", "around": "signs"}],
+    ids=str,
+)
+@torch.no_grad()
+def test_all_components_of_its_blocks_score_as_it_does(run: Run, how: dict, tmp_path: Path) -> None:
+    small = compress(run, out=tmp_path / "small", **how).run
+    rows = torch.from_numpy(run.graph.test[:200].astype(np.int64)).T
+    torch.testing.assert_close(small.model.R2, run.model.R2, rtol=0, atol=1e-5)
+    for model in (small.model, load_run(tmp_path / "small").model):
+        torch.testing.assert_close(model.score(*rows), run.model.score(*rows), rtol=1e-4, atol=1e-3)
+        for side, given in (("tail", rows[0]), ("head", rows[2])):
+            found, expected = (m.score_candidates(side, given, rows[1]) for m in (model, run.model))
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-3)
+
+
+def test_each_of_its_blocks_keeps_as_many_components(run: Run) -> None:
+    few, more = (compress(run, rank=k, method="eig", around="signs", precision="int8") for k in (6, 16))
+    assert few.run.model.tail_factors.Q.numbers.shape == (4 * len(run.graph.relations), 2, 8)
+    assert few.memory.after < more.memory.after < more.memory.before
+    kept = compress(run, keep=0.05)
+    assert kept.how.method == "eig" and kept.how.rank is not None and kept.how.rank % 4 == 0
+    points = curve(run, ranks=[8, 32], triples=100)
+    assert points.series["eig"][-1].mrr == pytest.approx(points.mrr, abs=1e-4)
 
 
 def test_it_is_analysed_as_independent_walkers(run: Run, world: Graph) -> None:

@@ -115,9 +115,7 @@ def curve(
     """
     model, graph = run.model, run.graph
     if not has_matrices(model):
-        raise RelWalkError(
-            f"{model.title} has no whole relation matrices to take components of; RelWalk of one block and RESCAL have."
-        )
+        raise RelWalkError(f"{model.title} has no relation matrices to take components of; RelWalk and RESCAL have.")
     if run.record.model.compression is not None:
         raise RelWalkError(f"{run} is compressed already. Draw the curve of the run that it was made from.")
     judged: Split = split if split is not None else "test" if len(graph.test) else "valid"

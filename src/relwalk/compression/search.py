@@ -19,7 +19,7 @@ from relwalk.evaluation.result import RankingResult
 from relwalk.graph.answers import SIDES
 from relwalk.graph.graph import Graph
 from relwalk.models.base import Scorer
-from relwalk.models.compressed import Compression, best_method, has_diagonal, has_matrices, held_bytes
+from relwalk.models.compressed import Compression, best_method, blocks_of, has_diagonal, has_matrices, held_bytes
 from relwalk.models.compressor import Compressor
 from relwalk.progress import OnProgress, silent
 
@@ -101,7 +101,8 @@ def relation_steps(model: Scorer, fixed: Fixed) -> list[Step]:
     around = fixed.around or ("signs" if has_diagonal(model) else "identity")
     method = fixed.method or best_method(model)
     kind = {"method": method, "around": around, "precision": fixed.precision or "int8"}
-    ranks = [fixed.rank] if fixed.rank is not None else _shares(RANKS, model.dim)
+    blocks = blocks_of(model)
+    ranks = [fixed.rank] if fixed.rank is not None else [blocks * k for k in _shares(RANKS, model.dim // blocks)]
     steps = [kind | {"rank": k} for k in ranks]
     return steps if asked else [*steps, {}]
 

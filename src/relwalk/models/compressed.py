@@ -31,7 +31,7 @@ class Compression(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     method: Method | None = None  # of the relation matrices
-    rank: int | None = None  # K, of eig and svd
+    rank: int | None = None  # K, of eig and svd: components of a relation's matrix, of each of its blocks as many
     around: Literal["identity", "signs"] = "identity"  # what components are added to, of eig and svd
     precision: Precision = "float32"  # of the factors
     entities: EntityFormat | None = None
@@ -57,6 +57,10 @@ class Compression(BaseModel):
             check_whole("rank", self.rank, 1, dim)
         elif self.rank is not None or self.precision != "float32" or self.around != "identity":
             raise RelWalkError("lossless keeps all of a matrix in float32: leave out rank, around and precision")
+
+    def rank_of_block(self, blocks: int) -> int:
+        """How many components each of the blocks of a matrix keeps."""
+        return -(-(self.rank or 0) // blocks)
 
     def codes(self, width: int, dim: int) -> int:
         """Bytes of a vector of so many numbers, of a model of `dim` dimensions: half a byte a number, unless said."""
@@ -86,7 +90,8 @@ def compressed_blank(build: Callable[[int], Scorer], entities: int, how: Compres
 
     def factors(model: Scorer, name: str, how: Compression) -> FactoredMatrices:
         around, orthogonal = matrix_kind(model, how)
-        shape = (model.relations, how.rank or 0, model.dim)
+        blocks = blocks_of(model)
+        shape = (model.relations * blocks, how.rank_of_block(blocks), model.dim // blocks)
         return empty_matrices(how.method or "", around, shape, how.precision, orthogonal=orthogonal)
 
     whole = build(1 if how.entities is not None else entities)
@@ -106,9 +111,14 @@ def refuse_compressed(model: Scorer) -> None:
 
 
 def has_matrices(model: Scorer) -> bool:
-    """Whether the relations of a model are matrices that factors can stand for; small blocks are small already."""
+    """Whether the relations of a model are matrices, or blocks of them, that factors can stand for."""
+    return isinstance(model.base if isinstance(model, Reciprocal) else model, RelWalk | RESCAL)
+
+
+def blocks_of(model: Scorer) -> int:
+    """How many blocks the matrix of a relation has."""
     base = model.base if isinstance(model, Reciprocal) else model
-    return base.blocks == 1 if isinstance(base, RelWalk) else isinstance(base, RESCAL)
+    return base.blocks if isinstance(base, RelWalk) else 1
 
 
 def has_diagonal(model: Scorer) -> bool:
@@ -168,12 +178,6 @@ def _factored(model: Scorer, how: Compression, factors: _Stacks) -> Scorer:
     if how.method is None:  # the same modules anew, around the same weights
         return copy.deepcopy(model, {id(weight): weight for weight in model.state_dict(keep_vars=True).values()})
     if isinstance(model, RelWalk):
-        if model.blocks > 1:
-            raise RelWalkError(
-                f"the relations of this RelWalk are {model.blocks} blocks of {model.dim // model.blocks} coordinates, "
-                "small already: components of them are not kept. Compress its entities alone: --entities int8 "
-                "(entities='int8')."
-            )
         if how.method == "lossless" and not model.exact:
             raise RelWalkError("lossless needs exactly orthogonal matrices, and these are soft. Say eig or svd.")
         R1 = None if model.exact else factors(model, "free_R1", how)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 
 from relwalk.models.base import Scorer
-from relwalk.models.compressed import FEW, Compression, matrix_kind, rebuild, refuse_compressed
+from relwalk.models.compressed import FEW, Compression, blocks_of, matrix_kind, rebuild, refuse_compressed
 from relwalk.models.decomposition import Decomposition, decompose, reflections
 from relwalk.models.factored import FactoredMatrices
 from relwalk.models.quantised import ENTITY_FORMATS
@@ -32,14 +32,16 @@ class Compressor:
         return rebuild(self.model, how, self._table, self._factors).to(self.model.device).eval()
 
     def _factors(self, model: Scorer, name: str, how: Compression) -> FactoredMatrices:
+        blocks = blocks_of(model)
         matrices = getattr(model, name).detach()
+        matrices = matrices if blocks == 1 else matrices.flatten(0, 1)
         if how.method == "lossless":
             return reflections(matrices)
         assert how.method is not None and how.rank is not None
         around, orthogonal = matrix_kind(model, how)
         if (place := (name, how.method, around)) not in self.decompositions:
             self.decompositions[place] = decompose(matrices, how.method, around, orthogonal=orthogonal)
-        return self.decompositions[place].cut(how.rank, how.precision)
+        return self.decompositions[place].cut(how.rank_of_block(blocks), how.precision)
 
     def _table(self, table: EntityTable, how: Compression) -> EntityTable:
         assert how.entities is not None

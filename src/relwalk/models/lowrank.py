@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer, Scorer
 from relwalk.models.factored import FactoredMatrices
+from relwalk.models.relation_matmul import in_blocks
 from relwalk.models.relwalk import RelWalk
 from relwalk.models.rescal import RESCAL
 from relwalk.models.tables import Dropout
@@ -20,7 +21,8 @@ class FactoredRelWalk(RelWalk):
 
         s = ||h||² + ||t||² + 2 hᵀM t,
 
-    the same when M is orthogonal and defined when cutting or rounding left it only nearly so.
+    the same when M is orthogonal and defined when cutting or rounding left it only nearly so. Of several blocks, each
+    has factors of its own.
     """
 
     def __init__(self, whole: RelWalk, R2: FactoredMatrices, R1: FactoredMatrices | None = None) -> None:
@@ -43,12 +45,16 @@ class FactoredRelWalk(RelWalk):
     @property
     def R1(self) -> Tensor:
         if self.head_factors is None:
-            return torch.eye(self.dim, device=self.device).expand(self.relations, -1, -1)
-        return self.head_factors.dense()
+            return torch.eye(self.R2.shape[-1], device=self.device).expand_as(self.R2)
+        return self._by_blocks(self.head_factors.dense())
 
     @property
     def R2(self) -> Tensor:  # type: ignore[override]  # made when asked for, in place of a weight
-        return self.tail_factors.dense()
+        return self._by_blocks(self.tail_factors.dense())
+
+    def _by_blocks(self, matrices: Tensor) -> Tensor:
+        """One for each relation, or one for each of its blocks."""
+        return matrices if self.blocks == 1 else matrices.view(self.relations, self.blocks, *matrices.shape[1:])
 
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         if self.keys_by_relation:
@@ -69,7 +75,11 @@ class FactoredRelWalk(RelWalk):
 
     def _turn(self, side: Side, x: Tensor, relations: Tensor, *, back: bool = False) -> Tensor:
         factors = self.tail_factors if side == "tail" else self.head_factors
-        return x if factors is None else factors.project(x, relations, transposed=back)
+        if factors is None:
+            return x
+        if self.blocks == 1:
+            return factors.project(x, relations, transposed=back)
+        return factors.project(*in_blocks(x, relations, self.blocks), transposed=back).view(x.shape)
 
 
 class FactoredRESCAL(RESCAL):

@@ -153,6 +153,13 @@ def _grouping(relations: Tensor, matrices: Tensor) -> One | Gathered | Groups:
     return Gathered(relations) if copied < CALL * min(len(relations), len(matrices)) else Groups(relations)
 
 
+def in_blocks(rows: Tensor, relations: Tensor, blocks: int) -> tuple[Tensor, Tensor]:
+    """Each block of a row as a row of its own, and which of all blocks of all relations is multiplied with it."""
+    relations = relations.expand(len(rows)) if relations.dim() == 0 else relations
+    of_blocks = (relations.unsqueeze(1) * blocks + torch.arange(blocks, device=relations.device)).flatten()
+    return rows.reshape(len(of_blocks), -1), of_blocks  # (batch x blocks, width), (batch x blocks,)
+
+
 def project(rows: Tensor, matrices: Tensor, relations: Tensor, *, transposed: bool = False) -> Tensor:
     """Row i times the matrix of its relation, `rows[i] @ matrices[relations[i]]`, or its transpose.  # (batch, dim)
 
@@ -164,8 +171,7 @@ def project(rows: Tensor, matrices: Tensor, relations: Tensor, *, transposed: bo
     blocks = matrices.shape[1] if matrices.dim() == 4 else 1
     shape = (len(rows), blocks * matrices.shape[-2 if transposed else -1])
     if matrices.dim() == 4:
-        relations = relations.expand(len(rows)) if relations.dim() == 0 else relations
-        relations = (relations.unsqueeze(1) * blocks + torch.arange(blocks, device=relations.device)).flatten()
-        rows, matrices = rows.reshape(-1, matrices.shape[-1]), matrices.flatten(0, 1)
+        rows, relations = in_blocks(rows, relations, blocks)
+        matrices = matrices.flatten(0, 1)
     projected: Tensor = _Project.apply(rows, matrices, relations, transposed, factors)  # type: ignore[no-untyped-call]
     return projected.view(shape)
