@@ -27,9 +27,9 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	@PATH="$(abspath $(BIN)):$$PATH" sh tools/demo.sh
 
-# A process per core. Files stay whole, so that what a file makes once is made once, but for the last that is shared.
+# A process per core; files stay whole, so that what a file makes once is made once.
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # The same on the newest Python that the pinned versions have wheels for, where the machine has one.
 test-newest:

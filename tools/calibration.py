@@ -58,7 +58,7 @@ def page(records: dict[str, Any]) -> str:
     lines = [
         "# Are the probabilities right?",
         "",
-        "Made by `python tools/calibration.py RUN ...` on test, fitted on valid; one run each, short trainings. First "
+        "Made by `python tools/calibration.py RUN ...` on test, fitted on valid; one run each. First "
         "answers and lists: filtered, all entities, both sides, an entity never the answer to a question about itself "
         "unless its relation has loops. ECE: 15 bins of equal width, 95% bootstrap interval; *chance* is the ECE that "
         "perfect calibration would show on as many questions.",
