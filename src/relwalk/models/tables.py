@@ -52,8 +52,12 @@ class Dropout(nn.Module):
         if not self.training or not self.rate:
             return x
         axes = x.dim() if self.axes is None else self.axes
-        drawn = torch.rand(*x.shape[:axes], *[1] * (x.dim() - axes), generator=self.generator)
+        drawn = self.draw((*x.shape[:axes], *[1] * (x.dim() - axes)))
         return x * (drawn.to(x.device) >= self.rate) / (1 - self.rate)
+
+    def draw(self, shape: tuple[int, ...]) -> Tensor:
+        """Numbers between 0 and 1, one for each coordinate: dropped are those below the rate."""
+        return torch.rand(shape, generator=self.generator)
 
 
 class BatchNorm(nn.BatchNorm1d):
