@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from relwalk.runs.folder import is_run
 from relwalk.runs.run import load_run
+from tests.entry import _verb, brief_calibration
 from tests.sharded.ranks import random_graph, ranks, relwalk_ranks
 
 BRIEF = ("--dim", 8, "--epochs", 2, "--batch-size", 64, "--seed", 3, "--threads", 1, "--model", "relwalk")
@@ -124,41 +125,52 @@ def test_a_wrong_timeout_is_told(graph: Path, tmp_path: Path) -> None:
     assert said.status == [1, 1] and "RELWALK_TIMEOUT is 'soon'; expected seconds" in only_line(said.err[0])
 
 
+def work_of_torchrun(words: list[str], folder: Path) -> None:
+    """In a process that torchrun's engine started: the command, after it has told which process it is."""
+    brief_calibration()
+    torch.set_num_threads(1)
+    (folder / f"pid{os.environ['RANK']}.{os.environ['TORCHELASTIC_RESTART_COUNT']}").write_text(str(os.getpid()))
+    try:
+        _verb(words)
+    except SystemExit as left:
+        if left.code:
+            os._exit(1)
+
+
 def test_a_killed_process_is_replaced_and_the_weights_are_the_same(graph: Path, tmp_path: Path) -> None:
-    words = ["train", str(graph), *map(str, BRIEF), "--epochs", "10", "--checkpoint-seconds", "0"]
+    words = ["train", str(graph), *map(str, BRIEF), "--epochs", "8", "--checkpoint-seconds", "0"]
     relwalk_ranks(2, *words, "--out", tmp_path / "whole", folder=tmp_path)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--max-restarts", "3"]
-    with (tmp_path / "said").open("w") as said:
-        process = subprocess.Popen(
-            [*torchrun, "-m", "relwalk", *words, "--out", str(tmp_path / "run")], env=environment, stderr=said
-        )
-        wait_for(lambda: is_run(tmp_path / "run") and (tmp_path / "run" / "checkpoint.safetensors").exists())
-        time.sleep(random.Random(0).uniform(0, 1))
-        workers = children(process.pid)
-        os.kill(random.Random(1).choice(workers), signal.SIGKILL)
-        assert process.wait(120) == 0, (tmp_path / "said").read_text()
-    assert len(workers) == 2
+    chance = random.Random(0)
+
+    def kill_one() -> None:
+        wait_for((tmp_path / "run" / "checkpoint.safetensors").exists)
+        time.sleep(chance.uniform(0, 1))
+        os.kill(int((tmp_path / f"pid{chance.randrange(2)}.0").read_text()), signal.SIGKILL)
+
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=2,
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        run_id="killed",
+        rdzv_configs={"keep_alive_interval": 1},
+        max_restarts=1,
+        monitor_interval=0.1,
+        start_method="forkserver",
+    )
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    elastic_launch(config, work_of_torchrun)([*words, "--out", str(tmp_path / "run")], tmp_path)
+    killer.join()
+    assert (tmp_path / "pid0.1").exists()  # they were started again
     whole, again = load_run(tmp_path / "whole"), load_run(tmp_path / "run")
     for name, weights in whole.model.state_dict().items():
         assert torch.equal(weights, again.model.state_dict()[name]), name
 
 
-def wait_for(what: object, seconds: float = 60.0) -> None:
+def wait_for(what: Callable[[], bool], seconds: float = 60.0) -> None:
     until = time.monotonic() + seconds
-    while not what():  # type: ignore[operator]
+    while not what():
         assert time.monotonic() < until
         time.sleep(0.02)
-
-
-def children(process: int) -> list[int]:
-    """The processes that a process started."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it ended
-        if int(fields[1]) == process:
-            found.append(int(path.parent.name))
-    return found

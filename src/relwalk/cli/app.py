@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
 from typing import Any
 
 import typer
@@ -89,6 +91,8 @@ def main() -> None:
     try:
         sys.exit(_status())
     except Exception as error:
+        if several():
+            traceback.print_exc()
         _tell_others(f"{type(error).__name__}: {error}", own=True)
         raise
 
@@ -136,8 +140,10 @@ def _join(verb: list[str]) -> None:
 
 
 def _tell_others(words: str, *, own: bool) -> None:
-    """Of several processes, rank 0 says what went wrong in any of them, and all end."""
+    """Of several processes, rank 0 says what went wrong in any of them, and all end, this one here."""
     if several():
         from relwalk.sharded.world import tell_failure
 
         tell_failure(one_line(words), own=own)
+        sys.stderr.flush()
+        os._exit(1)  # an orderly end would wait seconds for what connects it to the others

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from relwalk.evaluation.result import RankingResult
 from relwalk.graph.graph import Graph, Split
 from relwalk.launch import several, started_again
 from relwalk.models import Scorer
+from relwalk.models.tables import only_rows
 from relwalk.runs import folder
 from relwalk.runs.checkpoint import Owner
 from relwalk.runs.folder import WEIGHTS
@@ -49,6 +50,10 @@ class OneProcess:
     def goes_on(self, path: Path, record: RunRecord) -> bool:
         """Whether these processes were started in place of others, which began the run that is there."""
         return False
+
+    def making(self, entities: int, settings: TrainingSettings) -> AbstractContextManager[None]:
+        """What a fresh model of so many entities is to be made within: no more of it than this process keeps."""
+        return nullcontext()
 
     def keep_part(self, model: Scorer) -> Wanted | None:
         """Leave in the tables of a model what this process keeps of it, and say which rows that is; None: all."""
@@ -118,13 +123,20 @@ class Ranks(OneProcess):
 
         return started_again() and bool(self.world.first_does(lambda: begun_by_this_launch(path, record)))
 
+    def making(self, entities: int, settings: TrainingSettings) -> AbstractContextManager[None]:
+        from relwalk.sharded.shards import Shards
+
+        self.shards = Shards(entities, self.world)
+        # Vectors to start from come by name, for all entities.
+        return only_rows(self.shards.own) if settings.start_entities is None else nullcontext()
+
     def keep_part(self, model: Scorer) -> Wanted | None:
         from relwalk.sharded.checkpoint import table_names
         from relwalk.sharded.fitting import check_model
         from relwalk.sharded.shards import Shards, keep_own
 
         check_model(model)
-        self.shards = Shards(model.entities, self.world)
+        self.shards = self.shards or Shards(model.entities, self.world)
         keep_own(model, self.shards)
         return Wanted(frozenset(table_names(model)), self.shards.own)
 

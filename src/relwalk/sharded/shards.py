@@ -36,9 +36,10 @@ class Shards:
 
 @torch.no_grad()
 def keep_own(model: Scorer, shards: Shards) -> None:
-    """Leave the rows of this process alone in the tables of a model."""
+    """Leave the rows of this process alone in the tables of a model, where they are not the only ones already."""
     for table in model.tables():
-        set_rows(table, table.weight[shards.own])
+        if len(table.weight) == shards.entities:
+            set_rows(table, table.weight[shards.own])
 
 
 def set_rows(table: EntityTable, rows: Tensor) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -19,9 +20,9 @@ from relwalk.together import Together
 
 TIMEOUT = "RELWALK_TIMEOUT"  # seconds that a process waits for the others
 PATIENCE = 600.0  # unless that says otherwise
-_ERROR, _TOLD = "relwalk/error", "relwalk/told"  # of the store: what went wrong first, and that rank 0 has said it
-_SOON = timedelta(seconds=3)  # for one process to leave word of its end
-_HEARD = timedelta(seconds=10)  # for rank 0 to hear of it, and to say it
+_ERROR, _TOLD = "error", "told"  # of the store: what went wrong first, and that rank 0 has said it
+SOON = 3.0  # seconds for one process to leave word of its end
+HEARD = timedelta(seconds=10)  # for rank 0 to hear of it, and to say it
 
 
 class World(Together):
@@ -38,10 +39,11 @@ class World(Together):
         except ValueError:
             raise RelWalkError(f"{TIMEOUT} is {said!r}; expected seconds. Unset it to wait {PATIENCE:g}.") from None
         self.seconds = check_number(TIMEOUT, seconds, 0, 1e6, above=True)
+        self.rank, self.size, self.sent = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), 0
+        limit = timedelta(seconds=self.seconds)
         with self._others("join"):
-            dist.init_process_group("gloo", timeout=timedelta(seconds=self.seconds))
-        self.rank, self.size = dist.get_rank(), dist.get_world_size()
-        self.sent = 0
+            store = _new_store(self.rank, limit)
+            dist.init_process_group("gloo", store=store, rank=self.rank, world_size=self.size, timeout=limit)
 
     def sum(self, x: Tensor) -> Tensor:
         return self._reduced(x, dist.ReduceOp.SUM)
@@ -120,17 +122,20 @@ class World(Together):
         try:
             yield
         except RuntimeError as error:
-            late = "imed out" in str(error) or "imeout" in str(error)
+            late = any(words in str(error) for words in ("Timed out waiting", "wait timeout"))
             raise OtherRankFailed(self.failure() or _lost(what, late, self.seconds, error)) from error
 
     def failure(self) -> str | None:
         """What the first process that failed said of it; None if none said anything."""
-        store = _store()
+        store, until = _store(), time.monotonic() + SOON
         try:
-            store.wait([_ERROR], _SOON)
-            return str(store.get(_ERROR).decode())
-        except (RuntimeError, AttributeError):
-            return None
+            while store is not None and time.monotonic() < until:
+                if store.check([_ERROR]):
+                    return str(store.get(_ERROR).decode())
+                time.sleep(0.05)
+        except RuntimeError:
+            pass  # the store is gone as well
+        return None
 
 
 def tell_failure(words: str, *, own: bool) -> None:
@@ -144,11 +149,26 @@ def tell_failure(words: str, *, own: bool) -> None:
             store.compare_set(_ERROR, "", f"rank {rank}: {words}")
         if rank == 0:
             store.set(_TOLD, "")
-        else:
+        elif own:
             dist.destroy_process_group()  # who waits for this process hears at once
-            store.wait([_TOLD], _HEARD)
+            store.wait([_TOLD], HEARD)
     except RuntimeError:
         pass  # rank 0 or the store is gone: nobody is left to be told
+
+
+def _new_store(rank: int, limit: timedelta) -> Any:
+    """Where the processes find each other: torchrun's, or else that of rank 0. Those that are started in place of
+    others have a part of it to themselves, where nothing is left of the ones that failed."""
+    theirs = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    store = dist.TCPStore(  # type: ignore[attr-defined]
+        os.environ["MASTER_ADDR"],
+        int(os.environ["MASTER_PORT"]),
+        is_master=rank == 0 and not theirs,
+        timeout=limit,
+        wait_for_workers=False,
+    )
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return dist.PrefixStore(f"relwalk/{attempt}", store)  # type: ignore[attr-defined]
 
 
 def _store() -> Any:
