@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tools.sharded_cost import step_bytes
 
 from relwalk.runs.run import Run, load_run
 from tests.sharded.ranks import one, random_graph, ranks, relwalk_ranks
@@ -98,5 +99,7 @@ def test_traffic_does_not_depend_on_how_many_entities_there_are(drawn: int, tmp_
         assert said.status == [0, 0], said
         sent.append(sum(int(out) for out in said.out))
     # Which process has a row of the batch is drawn anew: the same rows travel, or stay where they are.
-    assert sent[0] > 10_000
     assert sent[1] == pytest.approx(sent[0], rel=0.1)
+    assert (
+        0.8 < sent[0] / (2 * step_bytes(64, 8, 2)) < 1.1
+    )  # as the documents compute it; some entities are asked twice

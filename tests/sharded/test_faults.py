@@ -125,6 +125,37 @@ def test_a_wrong_timeout_is_told(graph: Path, tmp_path: Path) -> None:
     assert said.status == [1, 1] and "RELWALK_TIMEOUT is 'soon'; expected seconds" in only_line(said.err[0])
 
 
+def asked_to_stop() -> None:
+    """In the process of rank 1: a signal at its third step."""
+    if os.environ["RANK"] == "1":
+        from relwalk.sharded.likelihood import ShardedLikelihood
+
+        loss, steps = ShardedLikelihood.loss, iter(range(1, 1000))
+
+        def signalled(self: ShardedLikelihood, *how: object, **more: object) -> torch.Tensor:
+            if next(steps) == 3:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return loss(self, *how, **more)  # type: ignore[arg-type]
+
+        ShardedLikelihood.loss = signalled  # type: ignore[method-assign,assignment]
+
+
+def test_a_signal_to_one_stops_all_between_two_steps_and_they_go_on(graph: Path, tmp_path: Path) -> None:
+    words = ["train", str(graph), *map(str, BRIEF), "--out"]
+    relwalk_ranks(2, *words, tmp_path / "whole", folder=tmp_path)
+    said = ranks(2, [*words, str(tmp_path / "run")], folder=tmp_path, before=asked_to_stop)
+    assert said.status == [128 + signal.SIGINT, 128 + signal.SIGTERM]
+    assert "stopped in epoch 1; go on with: relwalk resume" in said.err[0]
+    relwalk_ranks(2, "resume", tmp_path / "run", folder=tmp_path)
+    assert_same_weights(tmp_path / "run", tmp_path / "whole")
+
+
+def assert_same_weights(run: Path, other: Path) -> None:
+    others = load_run(other).model.state_dict()
+    for name, weights in load_run(run).model.state_dict().items():
+        assert torch.equal(weights, others[name]), name
+
+
 def work_of_torchrun(words: list[str], folder: Path) -> None:
     """In a process that torchrun's engine started: the command, after it has told which process it is."""
     brief_calibration()
@@ -164,9 +195,7 @@ def test_a_killed_process_is_replaced_and_the_weights_are_the_same(graph: Path, 
     elastic_launch(config, work_of_torchrun)([*words, "--out", str(tmp_path / "run")], tmp_path)
     killer.join()
     assert (tmp_path / "pid0.1").exists()  # they were started again
-    whole, again = load_run(tmp_path / "whole"), load_run(tmp_path / "run")
-    for name, weights in whole.model.state_dict().items():
-        assert torch.equal(weights, again.model.state_dict()[name]), name
+    assert_same_weights(tmp_path / "run", tmp_path / "whole")
 
 
 def wait_for(what: Callable[[], bool], seconds: float = 60.0) -> None:
