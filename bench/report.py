@@ -156,6 +156,19 @@ def compressed(found: Row) -> list[str]:
     return [f"## Compressed: {how}, d = 128", "", *table(head, rows)]
 
 
+def sharded(found: Row) -> list[str]:
+    rows, best = [], found["sharded"]["one"].get("epoch_seconds")
+    for row in found["sharded"].values():
+        name = f"{row.get('processes', '-')} processes of {row.get('threads_each', '-')} threads"
+        if "error" in row:
+            rows.append(failed(name, row, 4))
+            continue
+        speed = f"{best / row['epoch_seconds']:.0%}" if best else "-"
+        rows.append([name, number(row["epoch_seconds"]), spread(row), speed])
+    head = ("training", "seconds an epoch", "spread", "of the speed of one process")
+    return ["## Sharded: one epoch of FB15k-237, d = 100, batches of 1024", "", *table(head, rows)]
+
+
 def start(found: Row) -> list[str]:
     rows = found["start"]
     if "error" in rows:
@@ -197,6 +210,7 @@ PARTS = {
     "time_to_mrr": time_to_mrr,
     "reading": reading,
     "growth": growth,
+    "sharded": sharded,
     "start": start,
     "profile": profile,
     "goals": goals,

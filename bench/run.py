@@ -179,6 +179,17 @@ def time_to_mrr(bench: Bench) -> None:
     bench.found["time_to_mrr"] = {"about": about, "bars": BARS, "ours": ours, "pykeen": theirs}
 
 
+def sharded(bench: Bench) -> None:
+    """An epoch by one process with all threads, and by as many processes with one thread each, in turn."""
+    found: dict[str, list[Row]] = {"one": [], "several": []}
+    for number in range(1, 3):
+        for name, count in (("one", 1), ("several", bench.threads)):
+            what = f"round {number}: sharded, {count} processes"
+            row = bench.measure(what, "sharded.py", "--processes", count, limit=180, reserve=90)
+            found[name].append(row)
+    bench.found["sharded"] = {name: summary(rows, "epoch_seconds") for name, rows in found.items()}
+
+
 def reading(bench: Bench) -> None:
     path = bench.folder / "large.tsv"
     print(f"[{bench.left:4.0f} s left] writing {bench.lines:,} lines", flush=True)
@@ -246,7 +257,7 @@ def run(bench: Bench) -> Row:
         )
     work = [compared, memory, profile]
     if not bench.quick:
-        work += [compressed, time_to_mrr, reading, growing]
+        work += [compressed, time_to_mrr, reading, growing, sharded]
     for part in work:
         part(bench)
     if not bench.quick:

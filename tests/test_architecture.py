@@ -25,19 +25,8 @@ def under(folder: str, names: str) -> tuple[str, ...]:
 LAYERS: dict[str, tuple[str, ...]] = {
     "base": (
         "",
-        *[
-            "checks",
-            "devices",
-            "display",
-            "errors",
-            "exponentials",
-            "faults",
-            "files",
-            "machine",
-            "memory",
-            "progress",
-            "space",
-        ],
+        *["checks", "devices", "display", "errors", "exponentials", "faults", "files", "launch", "machine", "memory"],
+        *["progress", "space", "together"],
     ),
     "graph": under(
         "graph",
@@ -61,7 +50,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "regularizers schedule settings sigmoid softmax",
     )[1:],
     "probabilities": ("evaluation.candidate_features", "evaluation.probabilities"),
-    "runs": under("runs", "checkpoint folder graph_files record run tensor_file"),
+    "runs": under("runs", "checkpoint folder graph_files record run shard_files tensor_file"),
     "answers": ("answers", "prediction", "exports", "vector_files", "walk2vec"),
     "training": under(
         "training",
@@ -74,6 +63,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "metrics probability_check probability_fit questions ranking records result score_blocks scores share_fit "
         "trained triple_features truth tuning",
     ),
+    "sharded": under("sharded", "checkpoint fitting likelihood processes ranking shards view world"),
     "discovery": under(
         "discovery", "best doubtful duplicates evidence judged links neighbours questions shares sweep table"
     ),

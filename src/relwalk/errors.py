@@ -11,6 +11,7 @@ RelWalkError
 ├── Interrupted           training was asked to stop, and did, between two steps
 ├── RunError              a saved run cannot be read, or is not what it claims to be
 │   └── FolderInUse       another process writes there
+├── OtherRankFailed       another process of the same training ended, or did not answer in time
 └── RefusedOverwrite      something of the user's is in the way
 
     try:
@@ -104,6 +105,10 @@ class FolderInUse(RunError):
 
     def __init__(self, folder: Path, holder: str) -> None:
         super().__init__(f"{folder} is being written by {holder}. Wait for it, or choose another folder.")
+
+
+class OtherRankFailed(RelWalkError):
+    """Another process of the same training ended, or did not answer in time."""
 
 
 class RefusedOverwrite(RelWalkError):

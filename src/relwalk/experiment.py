@@ -17,7 +17,6 @@ from relwalk.checks import check_seconds
 from relwalk.config import Source, read_config
 from relwalk.devices import find_device
 from relwalk.errors import Interrupted, RelWalkError, RunError, TrainingDiverged
-from relwalk.evaluation.ranking import rank
 from relwalk.files import write_atomically
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Ints
@@ -30,23 +29,23 @@ from relwalk.models import (
 from relwalk.planning import make_plan
 from relwalk.progress import OnProgress, silent
 from relwalk.runs.checkpoint import Progress, read_progress
-from relwalk.runs.folder import CHECKPOINT, HISTORY, begin, reopen, whole_run
-from relwalk.runs.record import Change, RunRecord, read_record, write_record
+from relwalk.runs.folder import CHECKPOINT, HISTORY, whole_run
+from relwalk.runs.record import Change, RunRecord, read_record
 from relwalk.runs.run import (
     Run,
     RunState,
     blueprint,
-    finish_run,
     fresh_model,
     load_run,
     read_run_graph,
     read_state,
     write_new,
 )
-from relwalk.training.checkpoint import check_checkpoint, restore_checkpoint, save_checkpoint
+from relwalk.sharded.processes import OneProcess, processes
+from relwalk.together import ALONE
+from relwalk.training.checkpoint import check_checkpoint
 from relwalk.training.display import Observers, training_display
 from relwalk.training.footprint import refuse_large_step
-from relwalk.training.objectives import OBJECTIVES
 from relwalk.training.optimizers import copies_held
 from relwalk.training.prepare import check_dropout
 from relwalk.training.regularizers import check_regularizers
@@ -83,30 +82,36 @@ def train(
     saves the last whole step before `KeyboardInterrupt` goes on. With `force`, it takes the place of an earlier run
     when it is finished. `progress`: True shows it on standard error, a bar on a terminal or in a notebook, a line a
     minute elsewhere; False shows nothing; None is True where somebody watches. `stop` is asked between steps: once it
-    says yes, all is saved and `Interrupted` raised.
+    says yes, all is saved and `Interrupted` raised. Processes that torchrun started train one model together, each with
+    a part of its entities, and need `out`; the model of the run that they return is that part, of rank 0 the whole.
     """
-    place = find_device(device)
+    place, among = find_device(device), processes()
     if not isinstance(graph, Graph):
         source = source or str(graph)[:200]
         graph = read_graph(graph)
     record, kind, why = make_plan(graph, source or graph.name, recipe, model, dim, read_config(config), keywords, place)
     # Before anything is written: a wrong option must leave no folder.
-    fresh = fresh_model(record, graph, copies=copies_held(record.training), model=kind)
+    among.check(record, graph, place, out)
+    if out is not None and among.goes_on(Path(out), record):
+        return resume(out, model=kind, device=device, observer=observer, progress=progress, stop=stop)
+    with among.making(len(graph.entities), record.training):
+        fresh = fresh_model(record, graph, copies=copies_held(record.training), model=kind)
     check_dropout(fresh, record.training)
     check_regularizers(fresh, record.training)
     note = "\n".join(filter(None, (why, _start(fresh, graph, record.training, progress))))
-    task = make_task(graph, record.training, place)
+    among.keep_part(fresh)
+    task = among.task(graph, record.training, place)
     refuse_large_step(task, fresh)
     if out is None:
-        return _Training(record, graph, fresh, task, place, observer, progress, stop, note=note).run()
+        return _Training(record, graph, fresh, task, place, observer, progress, stop, among, note=note).run()
     path, first = Path(out), record
 
     def write(folder: Path) -> None:
         nonlocal record
         record = write_new(folder, first, graph)
 
-    with _saved_when_interrupted(path, stop) as asked, begin(path, write, force=force) as folder:
-        run = _Training(record, graph, fresh, task, place, observer, progress, asked, path, folder, note).run()
+    with _saved_when_interrupted(path, stop) as asked, among.begin(path, write, force=force) as folder:
+        run = _Training(record, graph, fresh, task, place, observer, progress, asked, among, path, folder, note).run()
     return run
 
 
@@ -136,11 +141,11 @@ def resume(
     at another rate, also after training diverged. A run that was to replace this one and is not finished comes first.
     `model` is the class of a run whose model is one's own; `progress` and `stop` as in `train`.
     """
-    path, place = whole_run(Path(path)), find_device(device)
+    path, place, among = whole_run(Path(path)), find_device(device), processes()
     seconds = None if budget is None else check_seconds("budget", budget)
     given = {"epochs": epochs, "budget": seconds, "lr": lr, "relation_lr": relation_lr}
     changed = {name: value for name, value in given.items() if value is not None}
-    with _saved_when_interrupted(path, stop) as asked, reopen(path) as folder:
+    with _saved_when_interrupted(path, stop) as asked, among.reopen(path) as folder:
         state = read_state(folder)
         record = read_record(folder)
         if record.model.compression is not None:
@@ -153,15 +158,18 @@ def resume(
         further = _with_changes(record, state, changed)  # a wrong value is told first
         _refuse_resume(path, folder, state, further.training, changed)
         graph = read_run_graph(folder, record)
+        among.check(further, graph, place, path)
         plan = blueprint(folder, record, graph, model=model)
         if (folder / CHECKPOINT).is_file():
             check_checkpoint(folder / CHECKPOINT, record.owner(), plan, record.training)
-        fresh = fresh_model(further, graph, copies=copies_held(further.training), model=model)
+        with among.making(len(graph.entities), further.training):
+            fresh = fresh_model(further, graph, copies=copies_held(further.training), model=model)
         # A checkpoint has the start in it; a run that stopped before its first one begins anew.
         begun = (folder / CHECKPOINT).is_file()
         note = "" if begun else _start(fresh, graph, further.training, progress)
-        task = make_task(graph, further.training, place)
-        training = _Training(further, graph, fresh, task, place, observer, progress, asked, path, folder, note)
+        among.keep_part(fresh)
+        task = among.task(graph, further.training, place)
+        training = _Training(further, graph, fresh, task, place, observer, progress, asked, among, path, folder, note)
         return training.run(resumed=True, further=bool({"epochs", "budget"} & set(changed)))
 
 
@@ -237,6 +245,7 @@ class _Training:
     observer: Observer | None
     shown: bool | None  # whether progress is shown
     stop: Stop | None
+    among: OneProcess
     path: Path | None = None
     folder: Path | None = None
     note: str = ""  # on where entities start
@@ -252,24 +261,25 @@ class _Training:
             self.model.to(self.device),
             self.task,
             settings,
-            validate=_validation_mrr(self.graph, triples, self.stop),
+            validate=self._validation(triples),
             checkpoint=self._checkpoint if self.folder is not None else None,
             observer=self.observer,
             stop=self.stop,
+            together=self.among.together,
         )
         if resumed and self.folder is not None:
             if (self.folder / CHECKPOINT).is_file():
-                restore_checkpoint(trainer, self.folder / CHECKPOINT)
+                self.among.restore(trainer, self.folder / CHECKPOINT)
             if further:
                 trainer.progress.validations_without_gain = 0  # asked to go on, also after an early stop
-            write_record(self.folder, self.record)  # only now: a checkpoint that is refused changes nothing
+            self.among.write_record(self.folder, self.record)  # only now: a checkpoint that is refused changes nothing
         try:
-            with training_display(self.shown, trainer) as display:
+            with training_display(self.shown if self.among.first else False, trainer) as display:
                 if display is not None:
                     if self.note:
                         display.screen.say(self.note)
                     trainer.observer = Observers(self.observer, display)
-                    trainer.validate = _validation_mrr(self.graph, triples, self.stop, display.validation)
+                    trainer.validate = self._validation(triples, display.validation)
                 progress = trainer.run()
         except TrainingDiverged as error:
             raise self._diverged(error) from error
@@ -280,21 +290,15 @@ class _Training:
         if self.record.training.budget is not None:  # else it would be all that differs between two equal runs
             metrics["seconds"] = progress.seconds
         self.model.eval()
-        from relwalk.evaluation.probability_fit import fit_probabilities  # scipy's optimizers: half a second and 40 MB
-
-        fitted = fit_probabilities(self.model, self.graph, seed=self.record.training.seed)
-        record = self.record.model_copy(update={"probabilities": fitted})
-        if self.folder is not None:
-            record = finish_run(self.folder, record, self.model, metrics)
-        else:
-            record = record.model_copy(update={"status": "finished", "metrics": metrics})
+        record = self.among.finish(self.folder, self.record, self.model, self.graph, metrics)
         return Run(self.path, record, self.graph, self.model)
 
     def _diverged(self, error: TrainingDiverged) -> TrainingDiverged:
         """The same with what is left of it, which the record tells from now on."""
         if self.folder is None:
             return error
-        write_record(self.folder, self.record.model_copy(update={"status": "diverged", "reason": str(error)}))
+        diverged = self.record.model_copy(update={"status": "diverged", "reason": str(error)})
+        self.among.write_record(self.folder, diverged)
         return TrainingDiverged(
             f"{error} The last good checkpoint is {self.folder / CHECKPOINT}: go on from it with "
             f"relwalk resume {self.path} --lr {self.record.training.lr / 10:g}"
@@ -302,33 +306,32 @@ class _Training:
 
     def _checkpoint(self, trainer: Trainer) -> None:
         assert self.folder is not None
-        save_checkpoint(trainer, self.folder / CHECKPOINT, self.record.owner())
-        lines = [json.dumps(record.as_dict()) + "\n" for record in trainer.progress.history]
-        write_atomically(self.folder / HISTORY, "".join(lines).encode())
+        self.among.save(trainer, self.folder / CHECKPOINT, self.record.owner())
+        if self.among.first:
+            lines = [json.dumps(record.as_dict()) + "\n" for record in trainer.progress.history]
+            write_atomically(self.folder / HISTORY, "".join(lines).encode())
+
+    def _validation(self, triples: Ints, report: OnProgress = silent) -> Callable[[Scorer], float] | None:
+        """Filtered MRR over all entities on these triples; nothing to select by without any. A signal breaks it off."""
+        if len(triples) == 0:
+            return None
+
+        def validate(model: Scorer) -> float:
+            alone = self.among.together is ALONE  # several cannot break off: each at its own place
+            with self.stop.breaking() if isinstance(self.stop, StopRequest) and alone else nullcontext():
+                return self.among.rank(model, self.graph, "valid", triples=triples, progress=report).mrr
+
+        return validate
 
 
 def make_task(graph: Graph, settings: TrainingSettings, device: str | torch.device = "cpu") -> Task:
     """What is learned from, by the objective's name."""
-    return OBJECTIVES[settings.objective.name](graph, settings, settings.objective, torch.device(device))
+    return OneProcess().task(graph, settings, torch.device(device))
 
 
 VALIDATION_SHARE = 0.02  # of the products of training; with comparing and counting under 5% of its time
 VALIDATION_LEAST = 1000  # triples that are ranked in any case
 VALIDATION_BY_TIME = 2000  # triples that are ranked at most with a budget: for every model the same, however fast it is
-
-
-def _validation_mrr(
-    graph: Graph, triples: Ints, stop: Stop | None, report: OnProgress = silent
-) -> Callable[[Scorer], float] | None:
-    """Filtered MRR over all entities on these triples; nothing to select by without any. A signal breaks it off."""
-    if len(triples) == 0:
-        return None
-
-    def validate(model: Scorer) -> float:
-        with stop.breaking() if isinstance(stop, StopRequest) else nullcontext():
-            return rank(model, graph, "valid", triples=triples, progress=report).mrr
-
-    return validate
 
 
 def _validation_triples(graph: Graph, settings: TrainingSettings, task: Task) -> Ints:

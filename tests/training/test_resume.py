@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from relwalk import experiment
 from relwalk.errors import Interrupted
 from relwalk.evaluation.ranking import rank
 from relwalk.experiment import resume, train
 from relwalk.graph.graph import Graph
 from relwalk.runs.checkpoint import read_progress
 from relwalk.runs.run import read_state
+from relwalk.sharded import processes
 from relwalk.training import trainer
 from relwalk.training.stopping import StopRequest, stop_on
 from tests.entry import answer, relwalk, started
@@ -215,10 +215,10 @@ def test_a_signal_breaks_off_a_validation_which_is_made_again(
         request.receive(signal.SIGTERM)
         pytest.fail("validation went on after a signal")
 
-    monkeypatch.setattr(experiment, "rank", interrupted)
+    monkeypatch.setattr(processes, "rank", interrupted)
     with pytest.raises(Interrupted, match="epoch 2"):
         train(small_world, out=tmp_path / "run", stop=request, **settings)
-    monkeypatch.setattr(experiment, "rank", rank)
+    monkeypatch.setattr(processes, "rank", rank)
     resume(tmp_path / "run")
     assert_same(tmp_path / "run", undisturbed)
 

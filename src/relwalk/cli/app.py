@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
 from typing import Any
 
 import typer
@@ -13,7 +15,8 @@ from relwalk.cli import compare, compress, console, discover, graphs, models, re
 from relwalk.cli.failures import memory_words, os_words
 from relwalk.cli.printable import one_line
 from relwalk.cli.streams import ReaderLeft, prepare_streams
-from relwalk.errors import RelWalkError
+from relwalk.errors import OtherRankFailed, RelWalkError
+from relwalk.launch import is_first, several
 
 
 class Verbs(TyperGroup):
@@ -79,16 +82,28 @@ app.command("convert")(graphs.convert)
 app.command("walk2vec")(graphs.walk2vec)
 
 
+SHARED = ("train", "resume", "evaluate")  # verbs that several processes do together
+
+
 def main() -> None:
     """The entry point: 0 for success, 1 for an error of the user's or of the machine, 2 for a wrong command line."""
-    prepare_streams()
-    sys.exit(_status())
+    prepare_streams(silent=not is_first())
+    try:
+        sys.exit(_status())
+    except Exception as error:
+        if several():
+            traceback.print_exc()
+        _tell_others(f"{type(error).__name__}: {error}", own=True)
+        raise
 
 
 def _status() -> str | int | None:
     """Run the verb. Whatever the user, the system or the machine can cause ends here, as one line and a number."""
+    own = True  # not another process's failure
     try:
         try:
+            if several():
+                _join(sys.argv[1:2])
             app()
             return 0
         except SystemExit as left:
@@ -96,7 +111,7 @@ def _status() -> str | int | None:
         finally:
             sys.stdout.flush()  # now, where a full disk and a reader who left can still be told apart
     except RelWalkError as error:
-        words = str(error)
+        words, own = str(error), not isinstance(error, OtherRankFailed)
     except ReaderLeft:
         return 0
     except OSError as error:
@@ -109,4 +124,26 @@ def _status() -> str | int | None:
             raise
         words = found
     console.note(f"relwalk: {one_line(words)}")
+    _tell_others(words, own=own)
     return 1
+
+
+def _join(verb: list[str]) -> None:
+    """Join the other processes before anything can go wrong; a verb that each would do by itself is refused."""
+    if verb and verb[0] not in SHARED:
+        raise RelWalkError(
+            f"{verb[0]} is done by one process: call it without torchrun. Several do {', '.join(SHARED)} together."
+        )
+    from relwalk.sharded.processes import processes
+
+    processes()
+
+
+def _tell_others(words: str, *, own: bool) -> None:
+    """Of several processes, rank 0 says what went wrong in any of them, and all end, this one here."""
+    if several():
+        from relwalk.sharded.world import tell_failure
+
+        tell_failure(one_line(words), own=own)
+        sys.stderr.flush()
+        os._exit(1)  # an orderly end would wait seconds for what connects it to the others

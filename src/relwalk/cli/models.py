@@ -66,12 +66,15 @@ def evaluate(
 ) -> None:
     """Rank the true head and tail of every triple of a split among all candidates."""
     from relwalk.errors import choose
-    from relwalk.evaluation.ranking import rank
     from relwalk.graph.graph import SPLITS
+    from relwalk.sharded.processes import processes
 
     choose("split", split, dict.fromkeys(SPLITS))
-    loaded = runs.open_run(run, device=device, anyway=anyway)
-    found = rank(loaded, split=split, filtered=not raw, candidates=candidates, progress=True)  # type: ignore[arg-type]
+    among = processes()
+    loaded = runs.open_run(run, device=device, anyway=anyway, keep_part=among.keep_part)
+    among.check_run(loaded.record)
+    how = {"filtered": not raw, "candidates": candidates, "progress": True}
+    found = among.rank(loaded.model, loaded.graph, split, **how)  # type: ignore[arg-type]
     if as_json:
         typer.echo(json.dumps({"run": str(run), **runs.state_of(loaded), **found.as_dict()}, ensure_ascii=False))
         return

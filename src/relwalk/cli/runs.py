@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from relwalk.training.stopping import StopRequest
 
 
-def open_run(path: Path, *, device: str = "cpu", anyway: bool = False) -> Run:
-    """A run to be read. An unfinished one is told; one that diverged is refused, unless `anyway`."""
+def open_run(path: Path, *, device: str = "cpu", anyway: bool = False, **how: Any) -> Run:
+    """A run to be read (`load_run`). An unfinished one is told; one that diverged is refused, unless `anyway`."""
     from relwalk.runs.folder import NEW, is_run
     from relwalk.runs.run import load_run, read_state
 
-    loaded = load_run(path, device=device, anyway=anyway)
+    loaded = load_run(path, device=device, anyway=anyway, **how)
     if loaded.state.status != "finished":
         console.note(f"{path} is {loaded.state}; {go_on(path)}")
     if is_run(path / NEW):

@@ -20,8 +20,11 @@ class ReaderLeft(Exception):
     """Nobody reads standard output any more, as in `relwalk info world | head -1`: nothing to complain about."""
 
 
-def prepare_streams() -> None:
-    """Put streams in place of the three of Python that cannot break a verb. Done once, before anything is printed."""
+def prepare_streams(*, silent: bool = False) -> None:
+    """Put streams in place of the three of Python that cannot break a verb. Done once, before anything is printed.
+
+    Of several processes all but one are silent.
+    """
     codecs.register_error(ESCAPE, _escape)
     for number in range(3):
         _keep_open(number)
@@ -29,6 +32,9 @@ def prepare_streams() -> None:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), encoding="utf-8")
     sys.stdout = _replaced(sys.stdout, 1, Output)
     sys.stderr = _replaced(sys.stderr, 2, Notes)
+    if silent:
+        _silence(1)
+        _silence(2)
 
 
 class Output(io.TextIOWrapper):

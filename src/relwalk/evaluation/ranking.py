@@ -8,7 +8,7 @@ no mask of questions x entities is ever made, and memory does not grow with thei
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -54,17 +54,42 @@ def rank(
     suit a cache when left out. `progress`: see `relwalk.progress`.
     """
     model, graph = model_and_graph(model, graph, "rank")
+    every = KeyCache(model)
+    scores = {side: Scores(model, side, every) for side in SIDES}
+    return rank_by(
+        scores,
+        graph,
+        split,
+        filtered=filtered,
+        candidates=candidates,
+        triples=triples,
+        block=block,
+        progress=progress,
+    )
+
+
+def rank_by(
+    scores: Mapping[Side, Scores],
+    graph: Graph,
+    split: Split,
+    *,
+    filtered: bool = True,
+    candidates: CandidateRule = "all",
+    triples: Ints | None = None,
+    block: int | None = None,
+    progress: Progress = None,
+) -> RankingResult:
+    """The same by what scores the questions of each side."""
     triples = graph.split(split) if triples is None else triples
     if len(triples) == 0:
         raise GraphError(f"graph {graph.name!r} has no {split} triples to rank. Give it a {split} split.")
     lists = choose("candidate rule", candidates, _candidate_rules(graph))
     questions = {side: DistinctQuestions.from_triples(triples, side) for side in SIDES}
-    every = KeyCache(model)
     with torch.inference_mode(), shown(progress) as on_progress:
         count = Count(on_progress, sum(map(len, questions.values())), f"ranking {split}")
         ranks = {
             side: _rank_side(
-                Scores(model, side, every),
+                scores[side],
                 questions[side],
                 len(graph.entities),
                 graph.known[side] if filtered else None,
@@ -83,7 +108,10 @@ def _candidate_rules(graph: Graph) -> dict[str, Mapping[Side, Lists] | None]:
 
 
 class _Candidates(NamedTuple):
-    """The columns that a group of questions is scored against: candidates, then true answers that are none of them."""
+    """The columns that a group of questions is scored against: candidates, then true answers that are none of them.
+
+    Several processes have their own columns each; what is not among them is at `width` or beyond.
+    """
 
     entities: Ints | None  # None: all entities
     invited: int  # how many of them, the first ones in ascending order, compete
@@ -96,7 +124,9 @@ class _Candidates(NamedTuple):
         invited, strangers = np.split(self.entities, [self.invited])
         place = np.searchsorted(invited, entities)
         found = np.append(invited, -1)[place] == entities
-        return np.where(found, place, self.invited + np.searchsorted(strangers, entities))
+        stranger = np.searchsorted(strangers, entities)
+        known = np.append(strangers, -1)[stranger] == entities
+        return np.where(found, place, np.where(known, self.invited + stranger, self.width))
 
 
 def _rank_side(
@@ -109,9 +139,9 @@ def _rank_side(
     count: Count,
 ) -> SideRanks:
     counts = np.empty((3, len(questions.triples)), np.int64)  # above, level, candidates
-    for rows, candidates in _groups(questions, lists, entities, by_relation=scores.by_relation):
+    for rows, candidates in _groups(questions, lists, entities, scores.own, by_relation=scores.by_relation):
         keys = scores.keys(candidates.entities, int(questions.relation[rows[0]]))
-        size = _questions_at_a_time(candidates.width, block)
+        size = _questions_at_a_time(entities if scores.own is not None else candidates.width, block)
         # Mixing relations costs a product nothing; any other model gets them one after the other.
         for chunk in _cut(rows, CHUNK if keys is not None else size):
             asked = scores.ask(questions.given[chunk], questions.relation[chunk], candidates.entities, keys)
@@ -126,17 +156,21 @@ def _rank_side(
 
 
 def _groups(
-    questions: DistinctQuestions, lists: Lists | None, entities: int, *, by_relation: bool
+    questions: DistinctQuestions, lists: Lists | None, entities: int, own: Ints | None, *, by_relation: bool
 ) -> Iterator[tuple[Longs, _Candidates]]:
     """Questions that share their candidates and keys: all of them, or those of one relation."""
     if lists is None:
         together = questions.by_relation() if by_relation else [np.arange(len(questions))]
-        yield from ((rows, _Candidates(None, entities, entities)) for rows in together)
+        count = entities if own is None else len(own)
+        yield from ((rows, _Candidates(own, count, count)) for rows in together)
         return
     for rows in questions.by_relation():
         invited = lists[int(questions.relation[rows[0]])]
         truths = questions.truth[questions.offsets[rows[0]] : questions.offsets[rows[-1] + 1]]
-        columns = np.concatenate([invited, np.setdiff1d(truths, invited)])
+        strangers = np.setdiff1d(truths, invited)
+        if own is not None:
+            invited, strangers = np.intersect1d(invited, own), np.intersect1d(strangers, own)
+        columns = np.concatenate([invited, strangers])
         yield rows, _Candidates(columns, len(invited), len(columns))
 
 
@@ -152,7 +186,7 @@ def _cut(rows: Longs, size: int) -> list[Longs]:
 def _place(scores: Scores, table: Tensor, asked: AskedBy, candidates: _Candidates, left_out: Lists | None) -> Longs:
     """For each true answer: how many candidates score above it, how many score the same, how many there are with it."""
     place = candidates.places(asked.truth)
-    true = scores.pick(table, place, asked.row)  # from the same product as its rivals'
+    true = scores.pick_true(table, place, asked.row)  # from the same product as its rivals'
     above, at_least = scores.count(table[: candidates.invited], true, asked.rounds)
     if left_out is None:  # the truth does not compete with itself
         gone = (place < candidates.invited).astype(np.int64)
@@ -165,7 +199,10 @@ def _place(scores: Scores, table: Tensor, asked: AskedBy, candidates: _Candidate
         values = scores.pick(table, left_place, left_row)
         gone_above, gone_at_least = _count_sorted(_array(values), left_row, _array(true), asked.row)
     above, at_least = above - gone_above, at_least - gone_at_least
-    return np.stack([above, at_least - above, candidates.invited - gone + 1])
+    rivals = np.stack([above, at_least - above, candidates.invited - gone])
+    counts: Longs = _array(scores.together.sum(torch.from_numpy(rivals))).copy()
+    counts[2] += 1
+    return counts
 
 
 def _count_sorted(values: Floats, rows: Longs, bars: Floats, bar_rows: Longs) -> tuple[Longs, Longs]:
@@ -178,5 +215,5 @@ def _count_sorted(values: Floats, rows: Longs, bars: Floats, bar_rows: Longs) ->
     return end - np.searchsorted(keys, bar_keys, side="right"), end - np.searchsorted(keys, bar_keys, side="left")
 
 
-def _array(values: Tensor) -> Floats:
+def _array(values: Tensor) -> NDArray[Any]:
     return values.cpu().numpy()

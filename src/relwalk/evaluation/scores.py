@@ -13,8 +13,9 @@ from torch import Tensor
 from relwalk.errors import RelWalkError
 from relwalk.graph.answers import Side
 from relwalk.graph.lists import Ints, Longs
-from relwalk.models.base import Scorer, as_product
+from relwalk.models.base import ProductScorer, Scorer, as_product
 from relwalk.models.keys import KeyBlocks, KeyCache, longest_vector
+from relwalk.together import ALONE, Together
 
 TILE = 1 << 18  # flags written at a time: 1 MB, which the cache of a core holds until they are added up
 HUGE = 1e38  # products whose terms stay below it cannot become infinite, nor not a number
@@ -67,7 +68,12 @@ class Scores:
 
     A product model's questions become vectors many at a time and are then multiplied a block at a time; what moves
     all scores of a question alike is left out. Any other model is asked for its scores a block at a time.
+
+    Several processes may rank `together`, each with the keys of its `own` entities.
     """
+
+    together: Together = ALONE
+    own: Ints | None = None  # ascending; None: all
 
     def __init__(self, model: Scorer, side: Side, every: KeyCache | None = None) -> None:
         """`every` are the keys of all entities, which both sides may share."""
@@ -97,14 +103,19 @@ class Scores:
         entities = None if candidates is None else self._tensor(candidates)
         if self.product is None or keys is None:
             return Asked(ids, relations, entities, None, False)
-        queries = self.product.queries(self.side, ids, relations)
+        queries = self.queries(self.product, ids, relations)
         product: Product | DecodedProduct
         if isinstance(keys, KeyBlocks):
             product, longest = DecodedProduct(keys, queries), keys.longest
         else:
-            product, longest = Product.from_vectors(keys, queries), longest_vector(keys)
+            product = Product.from_vectors(keys, queries)
+            longest = longest_vector(keys) if len(keys) else keys.new_zeros(())  # one of several may have none
         finite = bool(longest_vector(queries) * longest < HUGE)  # |q·k| <= |q||k|, and so is every sum on the way
         return Asked(ids, relations, entities, product, finite)
+
+    def queries(self, model: ProductScorer, given: Tensor, relations: Tensor) -> Tensor:
+        """A vector for each question.  # (questions, width)"""
+        return model.queries(self.side, given, relations)
 
     def score(self, asked: Asked, rows: Longs) -> Tensor:
         """The scores of some of the questions, valid until the next call.  # (candidates, questions)"""
@@ -122,13 +133,25 @@ class Scores:
         else:
             given, relations = asked.given[picked], asked.relations[picked]
             scores = self.model.score_all(self.side, given, relations, asked.candidates).T
-        if not asked.finite and bool(scores.amax().isnan()):
+        if not asked.finite and scores.numel() and bool(scores.amax().isnan()):
             raise RelWalkError("the model gives scores that are not numbers: it cannot be ranked. Train it again.")
         return scores
 
     def pick(self, scores: Tensor, candidate: Longs, question: Longs) -> Tensor:
         """Single scores by their places.  # (places,)"""
         return scores[self._tensor(candidate), self._tensor(question)]
+
+    def pick_true(self, scores: Tensor, candidate: Longs, question: Longs) -> Tensor:
+        """The same of true answers, also of those whose keys another process has: places that are not here.
+
+        # (places,)
+        """
+        if self.together is ALONE:
+            return self.pick(scores, candidate, question)
+        here = candidate < len(scores)
+        true = scores.new_full((len(candidate),), -torch.inf)
+        true[torch.from_numpy(here)] = self.pick(scores, candidate[here], question[here])
+        return self.together.largest(true)
 
     def count(self, scores: Tensor, bars: Tensor, rounds: Longs) -> tuple[Longs, Longs]:
         """How many scores of a column are above its bar, and at least it.

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from relwalk.errors import RelWalkError
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer
-from relwalk.models.tables import Dropout, EntityTable, moduli
+from relwalk.models.tables import Dropout, EntityTable, moduli, normal_rows
 from relwalk.space import Among, Between, Search
 
 
@@ -39,7 +39,7 @@ class ComplEx(ProductScorer):
         super().__init__(entities, relations, dim)
         if dim % 2:
             raise RelWalkError(f"ComplEx needs an even dim (real and imaginary parts); found {dim}")
-        self.entity = EntityTable(torch.randn(entities, dim, generator=generator) / dim**0.5)
+        self.entity = EntityTable(normal_rows(entities, dim, generator) / dim**0.5)
         self.relation = nn.Parameter(torch.randn(relations, dim, generator=generator))
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 

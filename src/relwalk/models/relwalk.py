@@ -15,7 +15,7 @@ from relwalk.graph.answers import SIDES, Side
 from relwalk.models.base import ProductScorer
 from relwalk.models.orthogonal import block_diagonal, soft_penalty, start
 from relwalk.models.relation_matmul import project
-from relwalk.models.tables import Dropout, EntityTable, with_constant, with_squared_norms
+from relwalk.models.tables import Dropout, EntityTable, normal_rows, with_constant, with_squared_norms
 from relwalk.space import Between, Search
 
 Orthogonality = Literal["exact", "soft"]
@@ -78,7 +78,7 @@ class RelWalk(ProductScorer):
         )
         check_number("entity_scale", entity_scale, 0, LARGEST, above=True)
         self.scale = 1 / (2 * dim)
-        self.entity = EntityTable(entity_scale * torch.randn(entities, dim, generator=generator))
+        self.entity = EntityTable(entity_scale * normal_rows(entities, dim, generator))
         self.blocks, width = blocks, dim // blocks
         shape = (relations, width, width) if blocks == 1 else (relations, blocks, width, width)
         self.R2 = nn.Parameter(start(start_from, relations * blocks, width, generator).view(shape))

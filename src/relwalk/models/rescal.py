@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer
 from relwalk.models.relation_matmul import project
-from relwalk.models.tables import Dropout, EntityTable
+from relwalk.models.tables import Dropout, EntityTable, normal_rows
 from relwalk.space import Between, Search
 
 
@@ -32,7 +32,7 @@ class RESCAL(ProductScorer):
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
-        self.entity = EntityTable(torch.randn(entities, dim, generator=generator) / dim**0.5)
+        self.entity = EntityTable(normal_rows(entities, dim, generator) / dim**0.5)
         self.M = nn.Parameter(torch.randn(relations, dim, dim, generator=generator) / dim**0.5)
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -31,6 +34,36 @@ class EntityTable(nn.Embedding):
         return self.weight if entities is None else F.embedding(entities, self.weight, sparse=self.sparse)
 
 
+_kept: ContextVar[Tensor | None] = ContextVar("kept", default=None)
+BLOCK = 1 << 14  # rows drawn at a time, where few are kept: sixteen numbers, or a multiple, are drawn together
+
+
+@contextmanager
+def only_rows(entities: Tensor) -> Iterator[None]:
+    """Within, tables begin with the rows of these entities alone: the same numbers as they have among all."""
+    token = _kept.set(entities)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
+def normal_rows(entities: int, dim: int, generator: torch.Generator) -> Tensor:
+    """Where the vectors of entities start: numbers of a normal distribution.  # (entities, dim)
+
+    Within `only_rows` those of some entities, a block after the other: there is never room for all of them.
+    """
+    kept = _kept.get()
+    if kept is None:
+        return torch.randn(entities, dim, generator=generator)
+    starts = list(range(0, max(entities - BLOCK, 1), BLOCK))  # the last block is the largest: its end is drawn apart
+    parts = []
+    for start, end in zip(starts, [*starts[1:], entities], strict=True):
+        rows = torch.randn(end - start, dim, generator=generator)
+        parts.append(rows[kept[(kept >= start) & (kept < end)] - start])
+    return torch.cat(parts)
+
+
 class Dropout(nn.Module):
     """Zero a share of the coordinates in training, and enlarge the others for it.
 
@@ -52,8 +85,12 @@ class Dropout(nn.Module):
         if not self.training or not self.rate:
             return x
         axes = x.dim() if self.axes is None else self.axes
-        drawn = torch.rand(*x.shape[:axes], *[1] * (x.dim() - axes), generator=self.generator)
+        drawn = self.draw((*x.shape[:axes], *[1] * (x.dim() - axes)))
         return x * (drawn.to(x.device) >= self.rate) / (1 - self.rate)
+
+    def draw(self, shape: tuple[int, ...]) -> Tensor:
+        """Numbers between 0 and 1, one for each coordinate: dropped are those below the rate."""
+        return torch.rand(shape, generator=self.generator)
 
 
 class BatchNorm(nn.BatchNorm1d):

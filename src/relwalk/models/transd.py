@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer
 from relwalk.models.norms import divide_rows, norms, shortened
-from relwalk.models.tables import Dropout, EntityTable, squared_norms
+from relwalk.models.tables import Dropout, EntityTable, normal_rows, squared_norms
 
 
 class TransD(ProductScorer):
@@ -38,7 +38,7 @@ class TransD(ProductScorer):
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
         self.entity, self.entity_projection = (
-            EntityTable(torch.randn(entities, dim, generator=generator) / dim**0.5) for _ in range(2)
+            EntityTable(normal_rows(entities, dim, generator) / dim**0.5) for _ in range(2)
         )
         self.relation, self.relation_projection = (
             nn.Parameter(torch.randn(relations, dim, generator=generator) / dim**0.5) for _ in range(2)

@@ -14,7 +14,7 @@ from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer
 from relwalk.models.distances import l1_distances
 from relwalk.models.norms import make_unit
-from relwalk.models.tables import Dropout, EntityTable, with_constant, with_squared_norms
+from relwalk.models.tables import Dropout, EntityTable, normal_rows, with_constant, with_squared_norms
 from relwalk.space import Among, Search
 
 Distance = Literal["squared-l2", "l1"]
@@ -52,7 +52,7 @@ class TransE(ProductScorer):
         if distance not in ("squared-l2", "l1"):
             raise UnknownChoice("distance", distance, ("squared-l2", "l1"))
         self.is_product, self.constrained = distance == "squared-l2", unit_norms
-        self.entity = EntityTable(torch.randn(entities, dim, generator=generator) / dim**0.5)
+        self.entity = EntityTable(normal_rows(entities, dim, generator) / dim**0.5)
         self.relation = nn.Parameter(torch.randn(relations, dim, generator=generator) / dim**0.5)
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
         if unit_norms:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer
-from relwalk.models.tables import Dropout, EntityTable, with_constant, with_squared_norms
+from relwalk.models.tables import Dropout, EntityTable, normal_rows, with_constant, with_squared_norms
 
 
 class Unstructured(ProductScorer):
@@ -25,7 +25,7 @@ class Unstructured(ProductScorer):
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
-        self.entity = EntityTable(torch.randn(entities, dim, generator=generator) / dim**0.5)
+        self.entity = EntityTable(normal_rows(entities, dim, generator) / dim**0.5)
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:

@@ -14,11 +14,13 @@ from typing import Any
 
 import torch
 from pydantic import TypeAdapter, ValidationError
+from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from relwalk.errors import RunError
 from relwalk.files import parse_json
 from relwalk.models.base import Scorer
+from relwalk.runs.shard_files import INDEX, Wanted, put_in_place, whole_header, with_rows
 from relwalk.runs.tensor_file import CURE, Spec, check_specs, read_header, read_tensors
 
 Owner = Mapping[str, Any]  # what a checkpoint belongs to, as JSON values
@@ -88,7 +90,7 @@ _PROGRESS = TypeAdapter(Progress)
 
 def check_owner(path: Path, owner: Owner) -> tuple[dict[str, Spec], Progress]:
     """What the header of a checkpoint says of its tensors and its progress; one of another training is refused."""
-    metadata, found = read_header(path)
+    metadata, found = whole_header(path)
     written = _json(path, metadata.get("owner", ""))
     if not isinstance(written, dict):
         raise RunError(f"{path} does not say what it belongs to: an earlier relwalk wrote it. Train again.")
@@ -116,13 +118,22 @@ def expected_weights(progress: Progress, blueprint: Scorer) -> dict[str, Spec]:
     return {f"{part}/{name}": spec for part in parts for name, spec in weights.items()}
 
 
-def read_checkpoint(path: Path) -> tuple[dict[str, Tensor], Progress]:
-    """The tensors and the progress of a checkpoint, refused unless they are as they were written."""
+def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """What a training holds, and what is said of it: its `owner`, its `progress`, and the files of rows that belong to
+    it, if there are any."""
+    own = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    said = {**metadata, "digest": digest_of(own, metadata)}
+    put_in_place(path, to_bytes(own, said), metadata.get(INDEX))
+
+
+def read_checkpoint(path: Path, wanted: Wanted | None = None) -> tuple[dict[str, Tensor], Progress]:
+    """The tensors and the progress of a checkpoint, refused unless they are as they were written; of those that have a
+    row for each entity, the rows that are wanted."""
     metadata, _ = read_header(path)
     tensors = read_tensors(path)
     if metadata.get("digest") != digest_of(tensors, metadata):
         raise RunError(f"{path} was changed after it was written. {CURE}")
-    return tensors, _progress(path, metadata)
+    return with_rows(path, metadata, tensors, wanted), _progress(path, metadata)
 
 
 def read_progress(path: Path) -> Progress:
@@ -130,9 +141,11 @@ def read_progress(path: Path) -> Progress:
     return _progress(path, read_header(path)[0])
 
 
-def best_weights(path: Path) -> dict[str, Tensor]:
+def best_weights(path: Path, wanted: Wanted | None = None) -> dict[str, Tensor]:
     """The best weights of an unfinished training, or its last ones when nothing was validated yet."""
-    tensors, _ = read_checkpoint(path)
+    if wanted is not None:
+        wanted = wanted._replace(names=frozenset(f"{part}/{name}" for part in WEIGHTS for name in wanted.names))
+    tensors, _ = read_checkpoint(path, wanted)
     return tensors_under("best", tensors) or tensors_under("model", tensors)
 
 
@@ -144,7 +157,7 @@ def tensors_under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 def digest_of(tensors: dict[str, Tensor], metadata: Mapping[str, str]) -> str:
     """A digest of all that a checkpoint holds."""
     digest = hashlib.blake2b(digest_size=16)
-    for key in ("owner", "progress"):
+    for key in ("owner", "progress", *[INDEX] * (INDEX in metadata)):
         digest.update(f"{key} {metadata.get(key, '')}\n".encode())
     for name in sorted(tensors):
         digest.update(f"{name} {tuple(tensors[name].shape)} {tensors[name].dtype}".encode())

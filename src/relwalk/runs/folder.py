@@ -9,6 +9,7 @@ starts over.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -21,6 +22,7 @@ from relwalk.files import LOCK, lock_folder, remove_leftovers
 RECORD, WEIGHTS, GRAPH = "run.json", "weights.safetensors", "graph.safetensors"
 ENTITIES, RELATIONS, HISTORY, CHECKPOINT = "entities.tsv", "relations.tsv", "history.jsonl", "checkpoint.safetensors"
 FILES = (RECORD, WEIGHTS, GRAPH, ENTITIES, RELATIONS, HISTORY, CHECKPOINT)
+_SHARD = re.compile(r"(weights|checkpoint)\.\d+-of-\d+\.[0-9a-f]{12}\.safetensors")  # of one process: `shard_files`
 REPORT = "report.html"
 NEW = ".new"  # where a run is until it takes its place
 WAIT = 5.0  # seconds for another process to be done with moving its files
@@ -78,7 +80,7 @@ def reopen(path: Path) -> Iterator[Path]:
     """Hold the folder of a run to go on with it: yields where its files are, in place or still to take their place."""
     folder = folder_to_resume(path)
     with lock_folder(folder):
-        remove_leftovers(folder, (*FILES, REPORT))
+        remove_leftovers(folder, (*FILES, REPORT, *_half_written_shards(folder)))
         if folder == path and not is_run(path / NEW):
             shutil.rmtree(path / NEW, ignore_errors=True)  # the start of a run that died before its record
         yield folder
@@ -116,6 +118,23 @@ def settle(path: Path) -> None:
         ) from error
 
 
+def shards_in(folder: Path, stem: str = "") -> list[str]:
+    """The files of rows that are there, of the weights or of the checkpoint, or of both."""
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    return [name for name in names if _SHARD.fullmatch(name) and name.startswith(stem)]
+
+
+def _half_written_shards(folder: Path) -> list[str]:
+    """The files of rows that a process may have died over."""
+    names = [re.fullmatch(r"\.(.+)\.\d+\.tmp", path.name) for path in folder.iterdir()]
+    return [found[1] for found in names if found and _SHARD.fullmatch(found[1])]
+
+
+def is_run_file(name: str) -> bool:
+    """Whether a run has a file of this name."""
+    return name in FILES or _SHARD.fullmatch(name) is not None
+
+
 def is_run(path: Path) -> bool:
     return (path / RECORD).is_file()
 
@@ -131,7 +150,7 @@ def remove_run(path: Path) -> None:
     if not path.is_dir():
         return
     with lock_folder(path):
-        for name in (*FILES, REPORT):
+        for name in (*FILES, REPORT, *shards_in(path)):
             (path / name).unlink(missing_ok=True)
         shutil.rmtree(path / NEW, ignore_errors=True)
     with suppress(OSError):
@@ -140,7 +159,8 @@ def remove_run(path: Path) -> None:
 
 def other_files(path: Path) -> list[str]:
     """What lies in a folder beside the files of a run: a report, notes, exports."""
-    return sorted(p.name for p in path.iterdir() if p.name not in (*FILES, LOCK, NEW)) if path.is_dir() else []
+    names = sorted(p.name for p in path.iterdir()) if path.is_dir() else []
+    return [name for name in names if name not in (LOCK, NEW) and not is_run_file(name)]
 
 
 def _refuse(path: Path, force: bool) -> None:
@@ -158,7 +178,7 @@ def _refuse(path: Path, force: bool) -> None:
             path, f"go on with its run (relwalk resume {path}), or say --force (force=True) to replace it"
         )
     begun = (path / NEW).is_dir()
-    others = sorted(p.name for p in path.iterdir() if p.name not in (LOCK, NEW) and not (begun and p.name in FILES))
+    others = sorted(p.name for p in path.iterdir() if p.name not in (LOCK, NEW) and not (begun and is_run_file(p.name)))
     if others:
         raise RefusedOverwrite(path, f"or move away what is in it ({others[0]!r} is no part of a run)")
 
@@ -174,10 +194,10 @@ def _put_in_place(path: Path) -> None:
     new = path / NEW
     vouched = [name for name in _peek(new).get("files", {}) if name in FILES]
     if all((new / name).exists() for name in vouched):  # none has moved yet
-        for name in FILES:
+        for name in (*FILES, *shards_in(path)):
             if not (new / name).exists():
                 (path / name).unlink(missing_ok=True)  # of the run that is replaced
-    for name in (*vouched, *reversed(FILES)):  # the record last
+    for name in (*shards_in(new), *vouched, *reversed(FILES)):  # the record last
         if (new / name).exists():
             (new / name).replace(path / name)
     shutil.rmtree(new, ignore_errors=True)

@@ -8,13 +8,15 @@
     history.jsonl           one line per epoch
     checkpoint.safetensors  where training stands, for `relwalk resume`
 
+of a training by several processes with a file of rows from each beside the last two (`shard_files`).
+
 Everything is checked on load, sizes before anything of that size is made; nothing in it can run code.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,7 +32,7 @@ from relwalk.devices import find_device
 from relwalk.display import Shown, caption, html_table
 from relwalk.errors import RelWalkError, RunError
 from relwalk.evaluation.probabilities import Probabilities
-from relwalk.files import sha256, write_atomically
+from relwalk.files import sha256
 from relwalk.graph.graph import Graph
 from relwalk.models import MODELS, Model, Scorer, build_model, model_class
 from relwalk.models.compressed import compressed_blank
@@ -39,7 +41,8 @@ from relwalk.runs.checkpoint import best_weights, check_weights, read_progress
 from relwalk.runs.folder import CHECKPOINT, RECORD, WEIGHTS, begin
 from relwalk.runs.graph_files import GRAPH_FILES, read_graph_files, write_graph_files
 from relwalk.runs.record import ModelRecord, RunRecord, read_record, write_record
-from relwalk.runs.tensor_file import Spec, check_specs, read_header, read_tensors
+from relwalk.runs.shard_files import INDEX, Wanted, put_in_place, whole_header, whole_tensors
+from relwalk.runs.tensor_file import Spec, check_specs
 
 FIRST_NAMES = {"entity": "entity.weight", "base.entity": "base.entity.weight"}  # of weights in format 1
 CHEAP = 1 << 26  # numbers, a quarter of a gigabyte: a model of so many is built without a second thought
@@ -167,18 +170,35 @@ def write_new(path: Path, record: RunRecord, graph: Graph) -> RunRecord:
 
 def finish_run(path: Path, record: RunRecord, model: Scorer, metrics: Mapping[str, Any]) -> RunRecord:
     """Write the weights, then the record that vouches for them: a crash in between leaves an unfinished run."""
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    write_atomically(path / WEIGHTS, save_tensors(tensors))
+    write_weights(path, model.state_dict())
+    return finish_record(path, record, metrics)
+
+
+def write_weights(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+    """The learned weights; the metadata have the index of the files of rows that belong to them, if there are any."""
+    own = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    put_in_place(path / WEIGHTS, save_tensors(own, metadata), (metadata or {}).get(INDEX))
+
+
+def finish_record(path: Path, record: RunRecord, metrics: Mapping[str, Any]) -> RunRecord:
+    """Let the record vouch for the weights."""
     files = record.files | {WEIGHTS: sha256(path / WEIGHTS)}
     record = record.model_copy(update={"status": "finished", "metrics": dict(metrics), "files": files})
     write_record(path, record)
     return record
 
 
-def load_run(path: Path | str, *, device: str = "cpu", anyway: bool = False, model: type[Scorer] | None = None) -> Run:
+def load_run(
+    path: Path | str,
+    *,
+    device: str = "cpu",
+    anyway: bool = False,
+    model: type[Scorer] | None = None,
+    keep_part: Callable[[Scorer], Wanted | None] = lambda model: None,
+) -> Run:
     """A run from its folder. An unfinished one comes with the best weights of its last checkpoint, and its `state`
     says so; one that diverged is refused, unless `anyway`. One of a model that is not listed needs its class: no code
-    is imported because a folder names it."""
+    is imported because a folder names it. One of several processes may `keep_part` of the entities' rows alone."""
     path, place = Path(path), find_device(device)
     record = read_record(path)
     graph = read_run_graph(path, record)
@@ -188,9 +208,10 @@ def load_run(path: Path | str, *, device: str = "cpu", anyway: bool = False, mod
             f"{record.training.lr / 10:g}), or say --anyway (anyway=True) to use its last good checkpoint."
         )
     plan = blueprint(path, record, graph, model=model)
-    weights = _weights(path, record, plan)
+    _check_weights(path, record, plan)
     epoch = read_progress(path / CHECKPOINT).epoch if record.status != "finished" else None
     loaded = fresh_model(record, graph, model=model) if next(plan.parameters()).is_meta else plan
+    weights = _read_weights(path, record, keep_part(loaded))
     loaded.load_state_dict(weights, assign=record.model.compression is not None)  # what is small is not copied
     return Run(path, record, graph, loaded.to(place).eval(), epoch)
 
@@ -268,22 +289,33 @@ def blueprint(path: Path, record: RunRecord, graph: Graph, *, model: type[Scorer
         raise RunError(f"{path / RECORD}: {what} cannot be built ({error}). Restore it, or train again.") from error
 
 
-def _weights(path: Path, record: RunRecord, plan: Scorer) -> dict[str, Tensor]:
-    """The weights of a run, once the header of their file fits the plan of its model."""
+def _check_weights(path: Path, record: RunRecord, plan: Scorer) -> None:
+    """Refuse weights that are not there, or whose header does not fit the plan of the model."""
     if record.status != "finished":
         if not (path / CHECKPOINT).is_file():
             raise RunError(
                 f"{path} has no weights yet: its training stopped before the first checkpoint. "
                 f"Go on with: relwalk resume {path}"
             )
-        check_weights(path / CHECKPOINT, record.owner(), plan)
-        return best_weights(path / CHECKPOINT)
+        return check_weights(path / CHECKPOINT, record.owner(), plan)
     if WEIGHTS not in record.files:
         raise RunError(f"{path / RECORD} does not vouch for {WEIGHTS}. Restore it, or train again.")
-    names = FIRST_NAMES if record.version == 1 else {}
-    found = {names.get(name, name): spec for name, spec in read_header(path / WEIGHTS)[1].items()}
+    names = _names(record)
+    found = {names.get(name, name): spec for name, spec in whole_header(path / WEIGHTS)[1].items()}
     check_specs(path / WEIGHTS, found, {name: Spec.from_tensor(t) for name, t in plan.state_dict().items()})
-    return {names.get(name, name): tensor for name, tensor in read_tensors(path / WEIGHTS).items()}
+
+
+def _read_weights(path: Path, record: RunRecord, wanted: Wanted | None) -> dict[str, Tensor]:
+    """The weights of a run, or the rows of them that are wanted, after `_check_weights`."""
+    if record.status != "finished":
+        return best_weights(path / CHECKPOINT, wanted)
+    names = _names(record)
+    return {names.get(name, name): tensor for name, tensor in whole_tensors(path / WEIGHTS, wanted).items()}
+
+
+def _names(record: RunRecord) -> dict[str, str]:
+    """What weights are called now that an earlier format called otherwise."""
+    return FIRST_NAMES if record.version == 1 else {}
 
 
 def read_run_graph(path: Path, record: RunRecord) -> Graph:

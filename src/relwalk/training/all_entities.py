@@ -246,7 +246,7 @@ def products(
         return with_constant(made, 1.0) if longer else made
 
     if not model.keys_by_relation and not model.keys_by_side:
-        yield torch.cat(asked), keys("tail"), _joined(batch)
+        yield torch.cat(asked), keys("tail"), joined_targets(batch)
         return
     for questions, queries in zip(batch, asked, strict=True):
         if model.shares_keys(questions.side):
@@ -265,7 +265,7 @@ def _with_offsets(queries: Tensor, offsets: Tensor | None) -> Tensor:
     return torch.cat([queries, column.unsqueeze(1)], 1)
 
 
-def _joined(batch: list[Questions]) -> Targets:
+def joined_targets(batch: list[Questions]) -> Targets:
     """The targets of both sides, one after the other."""
     starts = np.cumsum([0, *(len(q.given) for q in batch)]).tolist()
     rows = torch.cat([q.targets.rows + start for q, start in zip(batch, starts, strict=False)])

@@ -8,20 +8,19 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from relwalk.errors import RunError
-from relwalk.files import write_atomically
 from relwalk.models.base import Scorer
 from relwalk.runs.checkpoint import (
     Owner,
     check_owner,
-    digest_of,
     expected_weights,
     read_checkpoint,
     tensors_under,
+    write_checkpoint,
 )
+from relwalk.runs.shard_files import Wanted
 from relwalk.runs.tensor_file import CURE, Spec, check_specs
 from relwalk.training.kbgan import NegativeGenerator
 from relwalk.training.negative_sampling import build_negative_generator
@@ -33,6 +32,11 @@ RANDOM = "random/state"
 
 
 def save_checkpoint(trainer: Trainer, path: Path, owner: Owner) -> None:
+    write_checkpoint(path, *frozen(trainer, owner))
+
+
+def frozen(trainer: Trainer, owner: Owner) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """All that a trainer holds as named tensors, and what is said of it."""
     tensors = {f"model/{name}": tensor for name, tensor in trainer.model.state_dict().items()}
     tensors |= {f"best/{name}": tensor for name, tensor in (trainer.best or {}).items()}
     tensors |= {f"average/{name}": tensor for name, tensor in trainer.average.mean.items()}
@@ -40,10 +44,7 @@ def save_checkpoint(trainer: Trainer, path: Path, owner: Owner) -> None:
     tensors |= {f"optimizer/{name}": tensor for name, tensor in optimizer_tensors(trainer.optimizers).items()}
     if trainer.progress.step and trainer.random_state is not None:
         tensors[RANDOM] = trainer.random_state
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    metadata = {"progress": json.dumps(asdict(trainer.progress)), "owner": json.dumps(owner, sort_keys=True)}
-    metadata["digest"] = digest_of(tensors, metadata)
-    write_atomically(path, to_bytes(tensors, metadata))
+    return tensors, {"progress": json.dumps(asdict(trainer.progress)), "owner": json.dumps(owner, sort_keys=True)}
 
 
 def check_checkpoint(path: Path, owner: Owner, blueprint: Scorer, settings: TrainingSettings) -> None:
@@ -63,9 +64,10 @@ def check_checkpoint(path: Path, owner: Owner, blueprint: Scorer, settings: Trai
     check_specs(path, found, expected)
 
 
-def restore_checkpoint(trainer: Trainer, path: Path) -> None:
-    """Put a trainer back to where `save_checkpoint` found it; `check_checkpoint` comes first."""
-    tensors, progress = read_checkpoint(path)
+def restore_checkpoint(trainer: Trainer, path: Path, wanted: Wanted | None = None) -> None:
+    """Put a trainer back to where `save_checkpoint` found it; `check_checkpoint` comes first. One of several that share
+    the entities says which rows are `wanted`."""
+    tensors, progress = read_checkpoint(path, wanted)
     if progress.step > len(trainer.task):
         raise RunError(f"{path} is at step {progress.step} of an epoch of {len(trainer.task)} steps. {CURE}")
     trainer.model.load_state_dict(tensors_under("model", tensors))

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from relwalk.errors import RelWalkError
 from relwalk.models.base import Scorer
+from relwalk.together import ALONE, Together
 from relwalk.training.all_entities import AllEntities, AllEntitiesSettings
 from relwalk.training.common import setting
 from relwalk.training.softmax import Targets, softmax_loss
@@ -38,9 +39,26 @@ class Likelihood(AllEntities):
 
     Settings = LikelihoodSettings
 
-    def product_loss(self, queries: Tensor, keys: Tensor, targets: Targets, log_weights: Tensor | None) -> Tensor:
-        smoothing = self.own.label_smoothing
-        return softmax_loss(queries, keys, targets, self.workspace, smoothing=smoothing, log_weights=log_weights)
+    def product_loss(
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        targets: Targets,
+        log_weights: Tensor | None,
+        together: Together = ALONE,
+        all_keys: int | None = None,
+    ) -> Tensor:
+        """With several processes, the part of the one that has these keys (`softmax_loss`)."""
+        return softmax_loss(
+            queries,
+            keys,
+            targets,
+            self.workspace,
+            smoothing=self.own.label_smoothing,
+            log_weights=log_weights,
+            together=together,
+            all_keys=all_keys,
+        )
 
     def score_loss(self, scores: Tensor, targets: Targets, log_weights: Tensor | None) -> Tensor:
         rows, columns, weights = targets

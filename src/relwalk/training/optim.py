@@ -7,12 +7,14 @@ and cost what those rows cost; and because torch's bring a compiler along: two s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from relwalk.together import Together
 
 State = dict[str, Tensor]
 
@@ -43,6 +45,11 @@ class Optimizer(ABC):
     def zero_grad(self) -> None:
         for weights in self.weights():
             weights.grad = None
+
+    def share(self, together: Together, own: Container[int]) -> None:
+        """Add up the gradients of several processes, but for those of weights (by id) that each has for itself."""
+        shared = [weights for weights in self.weights() if id(weights) not in own]
+        together.add_up([weights.grad for weights in shared if weights.grad is not None])
 
     @torch.no_grad()
     def step(self) -> None:

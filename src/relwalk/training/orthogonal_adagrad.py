@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from relwalk.models.orthogonal import nearest_orthogonal
 from relwalk.models.relation_matmul import Factors, collect_factors
+from relwalk.together import Together
 from relwalk.training.optim import Group, Optimizer, State
 
 SMALL = 0.004  # (I - A + A²/2) is orthogonal up to A⁴/4, so to 4e-6 while ||A²|| is below this
@@ -49,6 +50,11 @@ class OrthogonalAdagrad(Optimizer):
     def zero_grad(self) -> None:
         super().zero_grad()
         self.factors = [[] for _ in self.weights()]
+
+    def share(self, together: Together, own: Container[int]) -> None:
+        """The factors of all processes, in the same order in each: all take the same rotation."""
+        super().share(together, own)
+        self.factors = [[_gathered(parts, together)] if parts else [] for parts in self.factors]
 
     @torch.no_grad()
     def step(self) -> None:
@@ -154,6 +160,15 @@ def _joined(collected: list[Factors], matrices: Tensor) -> _Asked:
     P, N = (torch.cat([*parts, zero])[order] for parts in ([f.turned for f in collected], [f.rows for f in collected]))
     distinct, counts = torch.unique_consecutive(relations, return_counts=True)
     return _Asked(P, N, distinct, torch.cat([counts.new_zeros(1), counts.cumsum(0)]))
+
+
+def _gathered(parts: list[Factors], together: Together) -> Factors:
+    """The factors of all processes, in one message: each row with its relation, whose bits travel as a number."""
+    turned, rows, relations = (torch.cat(part) for part in zip(*parts, strict=True))
+    numbers = relations.int().view(torch.float32).unsqueeze(1)
+    every = together.gather(torch.cat([turned, rows, numbers], 1))
+    turned, rows, numbers = torch.split(every, [turned.shape[1], rows.shape[1], 1], 1)
+    return Factors(turned, rows, numbers.flatten().view(torch.int32).long())
 
 
 def _rotate_by_few(stack: _Stack, which: Tensor, P: Tensor, N: Tensor) -> None:

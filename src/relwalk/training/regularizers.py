@@ -28,11 +28,26 @@ def regularization(
     log-probability (√d for RelWalk), so that one weight serves every dimension. `few` says that the step is about a few
     of the entities, and should cost what those cost.
     """
+    entities = entity_terms(model, settings, heads, tails, few=few, decay=decay)
+    return entities + triple_terms(model, settings, heads, relations, tails, decay=decay)
+
+
+def entity_terms(
+    model: Scorer, settings: CommonSettings, heads: Tensor, tails: Tensor, *, few: bool, decay: float = 1.0
+) -> Tensor:
+    """What is asked of each entity by itself, as often as it is a head and a tail: the L2 norm."""
+    unit, l2 = 2 * model.scale, decay * settings.l2
+    zero = torch.zeros((), device=heads.device)
+    return zero + l2 * unit * _l2_norm(model, heads, tails, few) if l2 else zero
+
+
+def triple_terms(
+    model: Scorer, settings: CommonSettings, heads: Tensor, relations: Tensor, tails: Tensor, *, decay: float = 1.0
+) -> Tensor:
+    """What is asked of whole triples: N3 and DURA."""
     unit = 2 * model.scale
-    l2, n3, dura = (decay * weight for weight in (settings.l2, settings.n3, settings.dura))
+    n3, dura = decay * settings.n3, decay * settings.dura
     total = torch.zeros((), device=heads.device)
-    if l2:
-        total = total + l2 * unit * _l2_norm(model, heads, tails, few)
     if n3:
         total = total + n3 * unit**1.5 * model.n3_norm(heads, relations, tails)
     if dura:
@@ -50,8 +65,8 @@ def check_regularizers(model: Scorer, settings: CommonSettings) -> None:
 
 def _l2_norm(model: Scorer, heads: Tensor, tails: Tensor, few: bool) -> Tensor:
     """Σ ||h||² + ||t||² over the triples, from how often each entity is head and tail."""
-    entities, count = None, model.entities
+    entities, count = None, model.tables()[0].num_embeddings
     if few:
         entities, place = torch.unique(torch.cat([heads, tails]), return_inverse=True)
-        (heads, tails), count = place.split(len(heads)), len(entities)
+        (heads, tails), count = place.split([len(heads), len(tails)]), len(entities)
     return model.l2_norm(torch.bincount(heads, minlength=count), torch.bincount(tails, minlength=count), entities)

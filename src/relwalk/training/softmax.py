@@ -17,6 +17,9 @@ for those it stands for. log Ẑ and its gradient are off by a term of order 1/|
 
 A row's own targets are struck out of its tiles, and come in from their own float32 scores: the sum is one of terms
 that are never negative, and holds the best target's e^0, so no rounding of a tile can make it vanish.
+
+Several processes may have a part of the keys each, and all queries: each makes its own tiles, maxima and sums are taken
+over all of them, and the loss and the slopes of the queries that each returns are parts that add up to the whole.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from relwalk.together import ALONE, Together
 from relwalk.training.precision import add_product, multiply
 
 TILE = 1024  # entities scored at a time: a tile of a thousand rows fits the cache
@@ -81,14 +85,25 @@ def softmax_loss(
     *,
     smoothing: float = 0.0,
     log_weights: Tensor | None = None,
+    together: Together = ALONE,
+    all_keys: int | None = None,
 ) -> Tensor:
     """The summed loss of all rows. With smoothing, that share of each target is spread over all keys.
 
     With `log_weights`, the first keys are the sample, drawn once each, with log w_e; the others are there as targets
-    only.
+    only. Several processes have `all_keys` keys together, each its own, with the targets that are among them.
     """
-    loss: Tensor = _SoftmaxLoss.apply(queries, keys, targets, workspace, smoothing, log_weights)  # type: ignore[no-untyped-call]
+    here = len(keys if log_weights is None else log_weights)
+    among = _Among(together, here if all_keys is None else all_keys)
+    loss: Tensor = _SoftmaxLoss.apply(queries, keys, targets, workspace, smoothing, log_weights, among)  # type: ignore[no-untyped-call]
     return loss
+
+
+class _Among(NamedTuple):
+    """The processes that have the keys, and over how many they sum together."""
+
+    together: Together
+    keys: int
 
 
 class _SoftmaxLoss(torch.autograd.Function):
@@ -103,6 +118,7 @@ class _SoftmaxLoss(torch.autograd.Function):
         workspace: Workspace,
         smoothing: float,
         log_weights: Tensor | None,
+        among: _Among,
     ) -> Tensor:
         rows, columns, share = targets
         width, drawn = q.shape[1], len(k) if log_weights is None else len(log_weights)
@@ -114,13 +130,13 @@ class _SoftmaxLoss(torch.autograd.Function):
         loss = q.new_zeros(())
         slope_q, hits = torch.empty_like(q), share * (1 - smoothing)
         slopes = q.new_zeros(len(k), _longer(width))
-        for part in workspace.blocks(len(q), drawn):
+        for part in workspace.blocks(len(q), among.keys):  # alike in each process
             pairs = targets.in_rows(part.start, part.stop)
             own = Own(rows[pairs] - part.start, columns[pairs], hit[pairs])
-            made = _exponentials(q[part], sample, own, workspace)
+            made = _exponentials(q[part], sample, own, weight[part], workspace, among.together)
             short = made.shift[own.rows] - own.hit  # subtracted before it is added up: the loss is a small difference
             loss = loss + (share[pairs] * (made.total.log()[own.rows] + short)).sum()
-            per_z = torch.where(weight[part] > 0, weight[part] / made.total, 0.0)  # no targets: nothing is asked
+            per_z = torch.where(made.weight > 0, made.weight / made.total, 0.0)  # no targets: nothing is asked
             slope_q[part] = torch.where(per_z.unsqueeze(1) > 0, made.slope[:, :width] * per_z.unsqueeze(1), 0.0)
             weighted = made.q * per_z.unsqueeze(1).to(made.q.dtype)
             for start, tile in zip(range(0, drawn, workspace.tile), made.tiles, strict=True):
@@ -130,14 +146,15 @@ class _SoftmaxLoss(torch.autograd.Function):
         slope_q.index_add_(0, rows, hits.unsqueeze(1) * k_hit, alpha=-1)
         slope_k.index_add_(0, columns, hits.unsqueeze(1) * q_hit, alpha=-1)
         if smoothing:
-            loss = loss + _smooth(q, k, weight, (share * hit).sum(), smoothing, (slope_q, slope_k))
+            weight = among.together.sum(weight)
+            loss = loss + _smooth(q, k, weight, (share * hit).sum(), smoothing, (slope_q, slope_k), among.keys)
         ctx.save_for_backward(slope_q, slope_k)
         return loss
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         plain = bool(grads[0] == 1)  # the loss itself is what is minimised: spare a copy of every slope
-        return (*(slope if plain else grads[0] * slope for slope in ctx.saved_tensors), None, None, None, None)
+        return (*(slope if plain else grads[0] * slope for slope in ctx.saved_tensors), *[None] * 5)
 
 
 class _Sample:
@@ -157,6 +174,8 @@ class _Sample:
 
     def best(self, q: Tensor, tile: int) -> Tensor:
         """The highest score of each row, in float32.  # (rows,)"""
+        if not len(self.k):  # of several processes, one may have none
+            return q.new_full((len(q),), -torch.inf)
         weights = self.k.new_zeros(len(self.k)) if self.log_weights is None else self.log_weights
         parts = zip(torch.split(self.k, tile), torch.split(weights, tile), strict=True)
         return torch.stack([torch.addmm(w, q, k.T).amax(1) for k, w in parts]).amax(0)
@@ -169,9 +188,10 @@ class Own(NamedTuple):
     columns: Tensor  # (pairs,)
     hit: Tensor  # (pairs,)
 
-    def shift(self, count: int) -> Tensor:
+    def shift(self, count: int, together: Together = ALONE) -> Tensor:
         """What is taken off a row's scores before exp: its best target's."""
         best = self.hit.new_full((count,), -torch.inf).scatter_reduce_(0, self.rows, self.hit, "amax")
+        best = together.largest(best)
         return torch.where(best.isinf(), 0.0, best)
 
     def places(self, entities: int, workspace: Workspace) -> Iterator[Tensor]:
@@ -179,7 +199,7 @@ class Own(NamedTuple):
         columns, order = torch.sort(self.columns)
         rows, first = self.rows[order], 0
         widths = workspace.widths(entities)
-        ends = torch.tensor(widths, device=columns.device).cumsum(0)
+        ends = torch.tensor(widths, dtype=torch.long, device=columns.device).cumsum(0)
         for end, width, last in zip(ends.tolist(), widths, torch.searchsorted(columns, ends).tolist(), strict=True):
             yield rows[first:last] * width + columns[first:last] - (end - width)
             first = last
@@ -191,20 +211,35 @@ class _Exponentials(NamedTuple):
     tiles: list[Tensor]
     own: Tensor  # (pairs,) the same of the targets
     q: Tensor  # (rows, width + 2 or a little more) the rows with a column for the shift and one of ones
-    total: Tensor  # (rows,) the sums
+    total: Tensor  # (rows,) the sums, over all keys
+    weight: Tensor  # (rows,) of all targets
     shift: Tensor  # (rows,) what was taken off the scores
     slope: Tensor  # (rows, width + ...) the slope of q without targets, times the sum
 
 
-def _exponentials(q: Tensor, sample: _Sample, own: Own, workspace: Workspace) -> _Exponentials:
-    shift = own.shift(len(q)).to(workspace.dtype).float()
-    made = _fill(q, sample, own, shift, workspace)
-    if not bool(made.slope.isfinite().all()):  # a key scores e^88 times a target: shift by the true maximum
-        shift = torch.maximum(own.shift(len(q)), sample.best(q, workspace.tile))
+def _exponentials(
+    q: Tensor, sample: _Sample, own: Own, weight: Tensor, workspace: Workspace, together: Together = ALONE
+) -> _Exponentials:
+    best = own.shift(len(q), together)
+    made = _fill(q, sample, own, best.to(workspace.dtype).float(), workspace)
+    total, weight, far = _sums(made, weight, together)
+    if far:  # a key scores e^88 times a target: shift by the true maximum
+        shift = torch.maximum(best, together.largest(sample.best(q, workspace.tile)))
         # Scores so far apart are too coarse in bfloat16: a row's maximum would be missed by more than e^88 again.
         precise = _Sample(sample.k, sample.log_weights, torch.float32)
         made = _fill(q, precise, own, shift, Workspace(tile=workspace.tile))
-    return made
+        total = together.sum(made.total)
+    return made._replace(total=total, weight=weight)
+
+
+def _sums(made: _Exponentials, weight: Tensor, together: Together) -> tuple[Tensor, Tensor, bool]:
+    """Over all processes, in one message: the totals, the targets' weights, whether anything is not finite."""
+    infinite = not bool(made.slope.isfinite().all())
+    if together is ALONE:
+        return made.total, weight, infinite
+    sums = together.sum(torch.cat([made.total, weight, weight.new_tensor([float(infinite)])]))
+    total, weight, far = torch.split(sums, [len(weight), len(weight), 1])
+    return total, weight, bool(far > 0)
 
 
 def _fill(q: Tensor, sample: _Sample, own: Own, shift: Tensor, workspace: Workspace) -> _Exponentials:
@@ -221,7 +256,7 @@ def _fill(q: Tensor, sample: _Sample, own: Own, shift: Tensor, workspace: Worksp
         start += tile.shape[1]
     exponentials = (own.hit - shift[own.rows]).exp()
     total = slope[:, q.shape[1]].index_add(0, own.rows, exponentials)  # a column of ones adds up the tiles
-    return _Exponentials(tiles, exponentials, long_q, total, shift, slope)
+    return _Exponentials(tiles, exponentials, long_q, total, total, shift, slope)
 
 
 def _longer(width: int) -> int:
@@ -238,11 +273,11 @@ def _lengthened(x: Tensor, first: Tensor | float, second: Tensor | float, dtype:
 
 
 def _smooth(
-    q: Tensor, k: Tensor, weight: Tensor, hits: Tensor, smoothing: float, slopes: tuple[Tensor, Tensor]
+    q: Tensor, k: Tensor, weight: Tensor, hits: Tensor, smoothing: float, slopes: tuple[Tensor, Tensor], keys: int
 ) -> Tensor:
     """Move a share of every target onto all keys alike: a term of rank one, so no matrix is needed."""
-    mean_k = k.mean(0)
+    mean_k = k.sum(0) / keys  # of those here, their part of it
     slope_q, slope_k = slopes
     slope_q.sub_(smoothing * weight.unsqueeze(1) * mean_k)
-    slope_k.sub_(smoothing / len(k) * (weight.unsqueeze(1) * q).sum(0))
+    slope_k.sub_(smoothing / keys * (weight.unsqueeze(1) * q).sum(0))
     return smoothing * (hits - (weight * (q @ mean_k)).sum())

@@ -20,6 +20,7 @@ from torch import Tensor
 from relwalk.errors import Interrupted, TrainingDiverged
 from relwalk.models.base import Scorer
 from relwalk.runs.checkpoint import Epoch, Progress
+from relwalk.together import ALONE, Together
 from relwalk.training.averaging import Average
 from relwalk.training.kbgan import NegativeGenerator
 from relwalk.training.optimizers import build_all_optimizers
@@ -72,6 +73,9 @@ class Trainer:
 
     `stop` is asked between steps: once it says yes, a checkpoint is made and `Interrupted` raised. `validate` may raise
     `Interrupted` as well: the checkpoint is then that of the last step, and validation is made when training goes on.
+
+    Several processes may train one model `together`, each with a part of its entities: each has a trainer, whose losses
+    add up, and all take the same decisions at the same step.
     """
 
     def __init__(
@@ -84,7 +88,9 @@ class Trainer:
         checkpoint: Callable[[Trainer], None] | None = None,
         observer: Observer | None = None,
         stop: Callable[[], bool] | None = None,
+        together: Together = ALONE,
     ) -> None:
+        self.together = together
         self.model, self.task, self.settings = model, task, settings
         self.validate, self.checkpoint, self.observer, self.stop = validate, checkpoint, observer, stop
         self.optimizers = build_all_optimizers(model, task.negative_generator, settings)
@@ -136,7 +142,7 @@ class Trainer:
                 loss = self._step(batch, generator, epoch, step)
                 now = time.perf_counter()
                 progress.step, progress.step_losses = step, progress.step_losses + loss
-                progress.step_seconds += now - clock
+                progress.step_seconds += self._agreed_time(now - clock)
                 self.random_state = generator.get_state()
                 if self.observer:
                     share = step / len(self.task)
@@ -157,8 +163,14 @@ class Trainer:
             generator.set_state(self.random_state)
         return batches
 
+    def _agreed_time(self, seconds: float) -> float:
+        """What a step took; with a budget, which schedules follow, the same in all processes."""
+        if self.settings.budget is None:
+            return seconds
+        return float(self.together.largest(torch.tensor(seconds, dtype=torch.float64)))
+
     def _stop_if_asked(self) -> None:
-        if self.stop is not None and self.stop():
+        if self.together.any(self.stop is not None and self.stop()):
             raise Interrupted(self.progress.epoch + 1)
 
     def _step(self, batch: Any, generator: torch.Generator, epoch: int, step: int) -> float:
@@ -171,10 +183,11 @@ class Trainer:
             for optimizer in self.optimizers:
                 stack.enter_context(optimizer.collecting())
             loss = self.task.loss(self.model, batch, generator, decay=decay)
-            value = float(loss.detach())
+            value = float(self.together.sum(loss.detach()))
             if not math.isfinite(value):
                 raise self._diverged(f"the loss of step {step} of epoch {epoch} is {value}")
             loss.backward()  # type: ignore[no-untyped-call]
+        self._share_gradients()
         if self.settings.clip is not None:
             _clip([weights.grad for weights in self.optimizers[0].weights()], self.settings.clip)
         for optimizer in self.optimizers:
@@ -187,6 +200,13 @@ class Trainer:
             heads, relations, tails = (x.to(self.model.device) for x in self.task.true_triples(batch))
             self.model.grow(heads, relations, tails, generator)
         return value
+
+    def _share_gradients(self) -> None:
+        """Of what all processes have alike, the sums; those of entities stay with the process that has their rows."""
+        if self.together is not ALONE:
+            own = {id(table.weight) for table in self.model.tables()}
+            for optimizer in self.optimizers:
+                optimizer.share(self.together, own)
 
     def _set_rates(self, epochs_done: float) -> None:
         progress = self.progress
@@ -240,7 +260,7 @@ class Trainer:
         least = self.settings.checkpoint_seconds
         if within_epoch:
             least = max(least, self._checkpoint_cost / CHECKPOINT_SHARE)
-        if self.checkpoint and time.monotonic() - self._last_checkpoint >= least:
+        if self.checkpoint and self.together.any(time.monotonic() - self._last_checkpoint >= least):
             if within_epoch:
                 self._check_weights()
             self._save()
@@ -257,9 +277,9 @@ class Trainer:
         where = f"after step {self.progress.step} of epoch {self.progress.epoch + 1}"
         beside = self.task.negative_generator
         others = [] if beside is None else [(f"{name} of the generator", w) for name, w in beside.named_parameters()]
-        for name, weights in [*self.model.named_parameters(), *others]:
-            if not bool(weights.isfinite().all()):
-                raise self._diverged(f"{where} {name} holds values that are not numbers")
+        wrong = [n for n, weights in [*self.model.named_parameters(), *others] if not bool(weights.isfinite().all())]
+        if self.together.any(bool(wrong)):
+            raise self._diverged(f"{where} {wrong[0] if wrong else 'a table'} holds values that are not numbers")
 
     def _diverged(self, what: str) -> TrainingDiverged:
         return TrainingDiverged(
