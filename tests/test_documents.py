@@ -13,16 +13,20 @@ from tests.entry import brief_theory, relwalk, snippet
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]  # in the order in which their commands are run
 BENCHMARKS = ("wn18rr", "fb15k-237", "fb13")
 
 
-def blocks(language: str, document: Path = README) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", document.read_text(), flags=re.DOTALL)
+def blocks(language: str, *documents: Path) -> list[str]:
+    """Of some pages, what is fenced as being of a language."""
+    return [
+        found for page in documents for found in re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+    ]
 
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the run and the files that the README's commands speak of."""
+    """A folder with the run and the files that the commands of the pages speak of."""
     folder = tmp_path_factory.mktemp("readme")
     (folder / "facts.tsv").write_text("".join(f"e{i % 30}\tr{i % 4}\te{i * 11 % 37}\n" for i in range(200)))
     (folder / "weighted.csv").write_text("".join(f"e{i % 30},r{i % 4},e{i * 11 % 37},{i / 7}\n" for i in range(200)))
@@ -34,18 +38,25 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def commands() -> list[str]:
-    lines = [line.strip() for block in blocks("sh") for line in block.replace("\\\n", " ").splitlines()]
-    return [line.split("  #")[0].strip() for line in lines if line.startswith("relwalk ")]
+def commands(*pages: Path) -> list[str]:
+    """Each command once, without what is said of it."""
+    lines = [line.strip() for block in blocks("sh", *pages) for line in block.replace("\\\n", " ").splitlines()]
+    return list(dict.fromkeys(line.split("  #")[0].strip() for line in lines if line.startswith("relwalk ")))
 
 
 def test_the_readme_has_commands() -> None:
-    verbs = {shlex.split(line)[1] for line in commands()}
+    verbs = {shlex.split(line)[1] for line in commands(README)}
     assert {"train", "resume", "evaluate", "classify", "predict", "info", "datasets", "convert", "export"} <= verbs
+    assert {"discover", "report", "compare", "analyse", "compress"} <= verbs
 
 
-@pytest.mark.parametrize("line", commands())
-def test_every_command_of_the_readme_runs(line: str, workplace: Path) -> None:
+def test_every_page_is_reached_from_the_readme() -> None:
+    for page in PAGES[1:]:
+        assert f"](docs/{page.name})" in README.read_text(), page.name
+
+
+@pytest.mark.parametrize("line", commands(*PAGES))
+def test_every_command_of_the_pages_runs(line: str, workplace: Path) -> None:
     arguments = shlex.split(line)[1:]
     if any(word in BENCHMARKS for word in arguments) and not os.environ.get("RELWALK_DATA"):
         pytest.skip("RELWALK_DATA does not name a folder with the benchmark graphs")
@@ -68,7 +79,7 @@ def test_every_command_of_the_readme_runs(line: str, workplace: Path) -> None:
 
 
 def _epochs(arguments: list[str]) -> int:
-    """As many as the README says of the small graph, one of the others."""
+    """As many as the page says of the small graph, one of the others."""
     return int(arguments[arguments.index("--epochs") + 1]) if {"world", "--epochs"} <= set(arguments) else 1
 
 
@@ -79,12 +90,12 @@ def _without(arguments: list[str], option: str) -> list[str]:
     return arguments[:place] + arguments[place + 2 :]
 
 
-@pytest.mark.parametrize("block", [*blocks("python"), *blocks("python", ROOT / "CONTRIBUTING.md")])
+@pytest.mark.parametrize("block", blocks("python", *PAGES, ROOT / "CONTRIBUTING.md"))
 def test_every_python_snippet_of_the_documents_runs(block: str, workplace: Path) -> None:
     snippet(re.sub(r"dim=\d+", "dim=16", re.sub(r"epochs=\d+", "epochs=2", block)), cwd=workplace)
 
 
 def test_local_links_lead_somewhere() -> None:
-    for document in ROOT.glob("*.md"):
+    for document in [*ROOT.glob("*.md"), *PAGES[1:]]:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text()):
-            assert (ROOT / target).exists(), f"{document.name} links to {target}"
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"
