@@ -94,7 +94,7 @@ def train(
     among.check(record, graph, place, out)
     if out is not None and among.goes_on(Path(out), record):
         return resume(out, model=kind, device=device, observer=observer, progress=progress, stop=stop)
-    with among.making(len(graph.entities), record.training):
+    with among.making(len(graph.entities), whole=record.training.start_entities is not None):
         fresh = fresh_model(record, graph, copies=copies_held(record.training), model=kind)
     check_dropout(fresh, record.training)
     check_regularizers(fresh, record.training)
@@ -162,7 +162,7 @@ def resume(
         plan = blueprint(folder, record, graph, model=model)
         if (folder / CHECKPOINT).is_file():
             check_checkpoint(folder / CHECKPOINT, record.owner(), plan, record.training)
-        with among.making(len(graph.entities), further.training):
+        with among.making(len(graph.entities), whole=further.training.start_entities is not None):
             fresh = fresh_model(further, graph, copies=copies_held(further.training), model=model)
         # A checkpoint has the start in it; a run that stopped before its first one begins anew.
         begun = (folder / CHECKPOINT).is_file()

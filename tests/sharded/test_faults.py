@@ -7,7 +7,8 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,18 @@ def work_of_torchrun(words: list[str], folder: Path) -> None:
             os._exit(1)
 
 
+@contextmanager
+def signals_kept() -> Iterator[None]:
+    """Torch's engine leaves handlers of its own in the process that it runs in."""
+    before = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
+
+
 def test_a_killed_process_is_replaced_and_the_weights_are_the_same(graph: Path, tmp_path: Path) -> None:
     words = ["train", str(graph), *map(str, BRIEF), "--epochs", "8", "--checkpoint-seconds", "0"]
     relwalk_ranks(2, *words, "--out", tmp_path / "whole", folder=tmp_path)
@@ -192,9 +205,11 @@ def test_a_killed_process_is_replaced_and_the_weights_are_the_same(graph: Path, 
     )
     killer = threading.Thread(target=kill_one)
     killer.start()
-    elastic_launch(config, work_of_torchrun)([*words, "--out", str(tmp_path / "run")], tmp_path)
+    with signals_kept():
+        elastic_launch(config, work_of_torchrun)([*words, "--out", str(tmp_path / "run")], tmp_path)
     killer.join()
     assert (tmp_path / "pid0.1").exists()  # they were started again
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL  # and nothing is left for other tests
     assert_same_weights(tmp_path / "run", tmp_path / "whole")
 
 

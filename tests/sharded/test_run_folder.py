@@ -88,6 +88,21 @@ def test_a_run_in_place_of_another_leaves_none_of_its_files(graph: Path, copied:
     assert load_run(copied).record.metrics["epochs"] == 1
 
 
+def no_room() -> None:
+    """In each process: no memory for more than it has."""
+    from relwalk.sharded import checkpoint
+
+    checkpoint.available_memory = lambda: 0
+
+
+def test_a_model_that_no_process_has_room_for_is_not_calibrated(graph: Path, tmp_path: Path) -> None:
+    words = ("train", graph, "--out", tmp_path / "run", *BRIEF, "--epochs", 1)
+    relwalk_ranks(2, *words, folder=tmp_path, before=no_room)
+    run = load_run(tmp_path / "run")
+    assert run.state.status == "finished" and run.probabilities is None
+    assert run.uncalibrated == "the processes that trained it had no room for the whole model"
+
+
 def test_a_missing_file_of_rows_is_told(copied: Path, tmp_path: Path) -> None:
     (copied / shards_in(copied, "weights")[1]).unlink()
     with pytest.raises(RunError, match=r"weights\.1-of-2\..* is missing"):

@@ -71,7 +71,7 @@ def evaluate(
 
     choose("split", split, dict.fromkeys(SPLITS))
     among = processes()
-    loaded = runs.open_run(run, device=device, anyway=anyway, keep_part=among.keep_part)
+    loaded = runs.open_run(run, device=device, anyway=anyway, making=among.making, keep_part=among.keep_part)
     among.check_run(loaded.record)
     how = {"filtered": not raw, "candidates": candidates, "progress": True}
     found = among.rank(loaded.model, loaded.graph, split, **how)  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ class RunRecord(_Record):
     format: Literal["relwalk-run"] = "relwalk-run"
     version: int = RUN_FORMAT
     status: Literal["training", "finished", "diverged"] = "training"
-    reason: str = ""  # why it diverged
+    reason: str = ""  # why it diverged, or has no probabilities
     created: str = Field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     versions: dict[str, str] = Field(default_factory=lambda: software_versions())
     recipe: str = "default"

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -94,6 +94,8 @@ class Run(Shown):
             return "the graph has no valid triples"
         if self.record.status != "finished":
             return "its training is not finished"
+        if self.record.reason:
+            return self.record.reason
         return "it was saved by an earlier relwalk; train it again"
 
     @cached_property
@@ -194,11 +196,13 @@ def load_run(
     device: str = "cpu",
     anyway: bool = False,
     model: type[Scorer] | None = None,
+    making: Callable[[int], AbstractContextManager[None]] = lambda entities: nullcontext(),
     keep_part: Callable[[Scorer], Wanted | None] = lambda model: None,
 ) -> Run:
     """A run from its folder. An unfinished one comes with the best weights of its last checkpoint, and its `state`
     says so; one that diverged is refused, unless `anyway`. One of a model that is not listed needs its class: no code
-    is imported because a folder names it. One of several processes may `keep_part` of the entities' rows alone."""
+    is imported because a folder names it. One of several processes may `keep_part` of the entities' rows, and be
+    `making` no others."""
     path, place = Path(path), find_device(device)
     record = read_record(path)
     graph = read_run_graph(path, record)
@@ -210,7 +214,8 @@ def load_run(
     plan = blueprint(path, record, graph, model=model)
     _check_weights(path, record, plan)
     epoch = read_progress(path / CHECKPOINT).epoch if record.status != "finished" else None
-    loaded = fresh_model(record, graph, model=model) if next(plan.parameters()).is_meta else plan
+    with making(len(graph.entities)):
+        loaded = fresh_model(record, graph, model=model) if next(plan.parameters()).is_meta else plan
     weights = _read_weights(path, record, keep_part(loaded))
     loaded.load_state_dict(weights, assign=record.model.compression is not None)  # what is small is not copied
     return Run(path, record, graph, loaded.to(place).eval(), epoch)

@@ -34,6 +34,9 @@ if TYPE_CHECKING:  # torch.distributed takes a while to load: only where there a
     from relwalk.sharded.world import World
 
 
+NO_ROOM = "the processes that trained it had no room for the whole model"  # why it has no probabilities
+
+
 class OneProcess:
     """Has the whole model, and does everything itself."""
 
@@ -51,8 +54,9 @@ class OneProcess:
         """Whether these processes were started in place of others, which began the run that is there."""
         return False
 
-    def making(self, entities: int, settings: TrainingSettings) -> AbstractContextManager[None]:
-        """What a fresh model of so many entities is to be made within: no more of it than this process keeps."""
+    def making(self, entities: int, *, whole: bool = False) -> AbstractContextManager[None]:
+        """What a fresh model of so many entities is to be made within: no more of it, unless `whole`, than this process
+        keeps."""
         return nullcontext()
 
     def keep_part(self, model: Scorer) -> Wanted | None:
@@ -123,12 +127,11 @@ class Ranks(OneProcess):
 
         return started_again() and bool(self.world.first_does(lambda: begun_by_this_launch(path, record)))
 
-    def making(self, entities: int, settings: TrainingSettings) -> AbstractContextManager[None]:
+    def making(self, entities: int, *, whole: bool = False) -> AbstractContextManager[None]:
         from relwalk.sharded.shards import Shards
 
         self.shards = Shards(entities, self.world)
-        # Vectors to start from come by name, for all entities.
-        return only_rows(self.shards.own) if settings.start_entities is None else nullcontext()
+        return nullcontext() if whole else only_rows(self.shards.own)
 
     def keep_part(self, model: Scorer) -> Wanted | None:
         from relwalk.sharded.checkpoint import table_names
@@ -136,7 +139,8 @@ class Ranks(OneProcess):
         from relwalk.sharded.shards import Shards, keep_own
 
         check_model(model)
-        self.shards = self.shards or Shards(model.entities, self.world)
+        if self.shards is None or self.shards.entities != model.entities:
+            self.shards = Shards(model.entities, self.world)
         keep_own(model, self.shards)
         return Wanted(frozenset(table_names(model)), self.shards.own)
 
@@ -197,9 +201,11 @@ class Ranks(OneProcess):
         save_weights(path, model, self._shards)
 
         def vouch() -> str:
-            whole = take_up_whole(model, path / WEIGHTS)
-            fitted = _with_probabilities(record, model, graph) if whole else record
-            return finish_record(path, fitted, metrics).model_dump_json()
+            if take_up_whole(model, path / WEIGHTS):
+                ended = _with_probabilities(record, model, graph)
+            else:
+                ended = record.model_copy(update={"reason": NO_ROOM})
+            return finish_record(path, ended, metrics).model_dump_json()
 
         return RunRecord.model_validate_json(self.world.first_does(vouch))
 

@@ -41,7 +41,7 @@ class World(Together):
         self.seconds = check_number(TIMEOUT, seconds, 0, 1e6, above=True)
         self.rank, self.size, self.sent = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), 0
         limit = timedelta(seconds=self.seconds)
-        with self._others("join"):
+        with self._others():
             store = _new_store(self.rank, limit)
             dist.init_process_group("gloo", store=store, rank=self.rank, world_size=self.size, timeout=limit)
 
@@ -62,7 +62,7 @@ class World(Together):
 
     def gather(self, x: Tensor) -> Tensor:
         rows = x.new_empty(self.size, *x.shape)
-        with self._others("gather"):
+        with self._others():
             dist.all_gather(list(rows), x.contiguous())
         self.sent += (self.size - 1) * _bytes(x)
         return rows.flatten(0, 1)
@@ -76,7 +76,7 @@ class World(Together):
     def exchange(self, x: Tensor, to: list[int], back: list[int]) -> Tensor:
         """The first `to[0]` rows go to rank 0, and so on; `back[0]` rows come from it, and so on."""
         rows = x.new_empty(sum(back), *x.shape[1:])
-        with self._others("exchange"):
+        with self._others():
             dist.all_to_all_single(rows, x.contiguous(), back, to)
         self.sent += (len(x) - to[self.rank]) * _bytes(x) // max(len(x), 1)
         return rows
@@ -111,19 +111,19 @@ class World(Together):
 
     def _reduced(self, x: Tensor, how: Any) -> Tensor:
         total = x.detach().clone(memory_format=torch.contiguous_format)
-        with self._others("reduce"):
+        with self._others():
             dist.all_reduce(total, how)
         self.sent += 2 * (self.size - 1) * _bytes(x) // self.size
         return total
 
     @contextmanager
-    def _others(self, what: str) -> Iterator[None]:
-        """A failure within is one of another process: what that one said of itself, or else what torch says."""
+    def _others(self) -> Iterator[None]:
+        """A failure within is one of another process: what that one said of itself, if it did."""
         try:
             yield
         except RuntimeError as error:
             late = any(words in str(error) for words in ("Timed out waiting", "wait timeout"))
-            raise OtherRankFailed(self.failure() or _lost(what, late, self.seconds, error)) from error
+            raise OtherRankFailed(self.failure() or _lost(late, self.seconds)) from error
 
     def failure(self) -> str | None:
         """What the first process that failed said of it; None if none said anything."""
@@ -176,10 +176,13 @@ def _store() -> Any:
     return dist.distributed_c10d._get_default_store() if dist.is_initialized() else None
 
 
-def _lost(what: str, late: bool, seconds: float, error: Exception) -> str:
+def _lost(late: bool, seconds: float) -> str:
     if late:
-        return f"no word from another rank within {seconds:g} seconds ({TIMEOUT}): it hangs, or is far slower than this"
-    return f"another rank ended ({what}: {str(error).splitlines()[0][:200]})"
+        return f"no word from another rank within {seconds:g} seconds. Look at its machine, or raise {TIMEOUT}."
+    return (
+        "another rank ended without a word: it was killed, or its machine is gone. Go on with relwalk resume, or let "
+        "torchrun do so by itself (--max-restarts 3)."
+    )
 
 
 def _bytes(x: Tensor) -> int:
