@@ -44,6 +44,7 @@ def rank(
     triples: Ints | None = None,
     block: int | None = None,
     progress: Progress = None,
+    scores: Mapping[Side, Scores] | None = None,
 ) -> RankingResult:
     """Rank the true head and the true tail of every triple of a split: `rank(run)` or `rank(model, graph)`.
 
@@ -51,35 +52,13 @@ def rank(
     which lets the test set into the candidates), or the same from train alone ("argument-train"). A true answer
     that the list does not hold competes with it all the same. `filtered` leaves out the other known answers.
     `triples` are the ones of the split to rank, when not all; `block` is how many scores to hold at a time, as many as
-    suit a cache when left out. `progress`: see `relwalk.progress`.
+    suit a cache when left out. `progress`: see `relwalk.progress`. `scores` is what scores the questions of each side
+    in the model's place, where this process has only a part of it.
     """
     model, graph = model_and_graph(model, graph, "rank")
-    every = KeyCache(model)
-    scores = {side: Scores(model, side, every) for side in SIDES}
-    return rank_by(
-        scores,
-        graph,
-        split,
-        filtered=filtered,
-        candidates=candidates,
-        triples=triples,
-        block=block,
-        progress=progress,
-    )
-
-
-def rank_by(
-    scores: Mapping[Side, Scores],
-    graph: Graph,
-    split: Split,
-    *,
-    filtered: bool = True,
-    candidates: CandidateRule = "all",
-    triples: Ints | None = None,
-    block: int | None = None,
-    progress: Progress = None,
-) -> RankingResult:
-    """The same by what scores the questions of each side."""
+    if scores is None:
+        every = KeyCache(model)
+        scores = {side: Scores(model, side, every) for side in SIDES}
     triples = graph.split(split) if triples is None else triples
     if len(triples) == 0:
         raise GraphError(f"graph {graph.name!r} has no {split} triples to rank. Give it a {split} split.")

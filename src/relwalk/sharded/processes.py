@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from relwalk.errors import RelWalkError
-from relwalk.evaluation.ranking import rank, rank_by
+from relwalk.evaluation.ranking import rank
 from relwalk.evaluation.result import RankingResult
 from relwalk.graph.graph import Graph, Split
 from relwalk.launch import several, started_again
@@ -155,7 +155,7 @@ class Ranks(OneProcess):
     def rank(self, model: Scorer, graph: Graph, split: Split, **how: Any) -> RankingResult:
         from relwalk.sharded.ranking import sharded_scores
 
-        return rank_by(sharded_scores(model, self._shards), graph, split, **how)
+        return rank(model, graph, split, scores=sharded_scores(model, self._shards), **how)
 
     @contextmanager
     def begin(self, path: Path, write: Callable[[Path], None], *, force: bool) -> Iterator[Path]:

@@ -40,6 +40,6 @@ class ShardedScores(Scores):
 
 
 def sharded_scores(model: Scorer, shards: Shards) -> dict[Side, Scores]:
-    """What `rank_by` ranks by: a model of which each process has the entities of its shard."""
+    """What `rank` ranks by: a model of which each process has the entities of its shard."""
     every = KeyCache(model)
     return {side: ShardedScores(model, side, every, shards) for side in SIDES}
