@@ -126,7 +126,8 @@ def test_relation_prediction_adds_its_cross_entropy(five: Graph) -> None:
         (batch,) = task.batches(torch.Generator().manual_seed(0))
         losses.append(float(task.loss(model, batch, torch.Generator().manual_seed(1)).detach()))
     h, r, t = torch.tensor(five.train.tolist()).unbind(1)
-    told = model.log_prob_relations(h, t).gather(1, r.unsqueeze(1)).sum()
+    prior = torch.bincount(r, minlength=2) / len(r)  # p(R | h, t) is p(h, t | R) p(R), up to a factor
+    told = model.log_prob_relations(h, t, prior).gather(1, r.unsqueeze(1)).sum()
     assert losses[1] - losses[0] == pytest.approx(-2 * 0.7 * float(told.detach()), rel=1e-4)
 
 

@@ -139,11 +139,14 @@ class RelWalk(ProductScorer):
     def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
         shape = (self.blocks, self.dim // self.blocks)
         h, t = (self.entity(x).view(-1, *shape) for x in (heads, tails))  # (batch, blocks, width)
-        if not self.exact:
-            h = torch.einsum("bkd,rkde->rbke", h, self.free_R1.view(self.relations, *shape, shape[1]))
-        turned = torch.einsum("bkd,rkde->rbke", t, self.R2.view(self.relations, *shape, shape[1]))
-        scores: Tensor = (h + turned).square().sum((-2, -1))  # (relations, batch)
-        return scores.T
+        R1, R2 = (R.reshape(self.relations, *shape, shape[1]) for R in (self.R1, self.R2))
+        if self.exact and shape[1] <= self.relations:  # <htᵀ, M> of all relations is one product
+            norms = (h.square() + t.square()).sum((1, 2)).unsqueeze(1)  # (batch, 1)
+            pairs = torch.einsum("bkd,bke->bked", h, t).flatten(1)  # (batch, dim * width)
+            return norms + 2 * pairs @ R2.flatten(1).T  # (batch, relations)
+        turned = torch.einsum("bkd,rkde->brke", t, R2)
+        h = h.unsqueeze(1) if self.exact else torch.einsum("bkd,rkde->brke", h, R1)
+        return (h + turned).square().sum((-2, -1))  # (batch, relations)
 
     def dura(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         """Of hᵀM t; an orthogonal M keeps lengths, so that all is 2 (||h||² + ||t||²)."""

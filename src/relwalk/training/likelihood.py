@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from relwalk.errors import RelWalkError
+from relwalk.graph.graph import Graph
 from relwalk.models.base import Scorer
 from relwalk.together import ALONE, Together
 from relwalk.training.all_entities import AllEntities, AllEntitiesSettings
-from relwalk.training.common import setting
+from relwalk.training.common import CommonSettings, ObjectiveSettings, setting
 from relwalk.training.softmax import Targets, softmax_loss
 
 RELATION_PAIRS = 256  # pairs (h, t) of a step whose relation is asked as well
@@ -38,6 +40,11 @@ class Likelihood(AllEntities):
     """-log p of every answer, summed: the exact softmax over all entities, or an estimate from a sample."""
 
     Settings = LikelihoodSettings
+
+    def __init__(self, graph: Graph, settings: CommonSettings, own: ObjectiveSettings, device: torch.device) -> None:
+        super().__init__(graph, settings, own, device)
+        shares = np.bincount(graph.train[:, 1], minlength=len(graph.relations)) / len(graph.train)
+        self.prior = torch.from_numpy(shares).float().to(device)  # p(R), (relations,)
 
     def product_loss(
         self,
@@ -77,13 +84,14 @@ class Likelihood(AllEntities):
         return (1 - self.own.label_smoothing) * hits + self.own.label_smoothing * spread
 
     def extra_loss(self, model: Scorer, triples: tuple[Tensor, ...], generator: torch.Generator) -> Tensor:
-        """-log p(R | h, t) of the step's triples, estimated from some of them: each costs relations x d²."""
+        """-log p(R | h, t) of the step's triples, estimated from some of them: each costs relations x d x width of a
+        block. By Bayes' rule p(R | h, t) ~ p(h, t | R) p(R), and p(R) is its share of train."""
         assert isinstance(self.own, LikelihoodSettings)
         if not self.own.relation_weight:
             return super().extra_loss(model, triples, generator)
         heads, relations, tails = triples
         most = max(1, min(RELATION_PAIRS, RELATION_NUMBERS // (model.relations * model.dim)))
         some = torch.randperm(len(heads), generator=generator)[:most].to(heads.device)
-        log_prob = model.log_prob_relations(heads[some], tails[some])
+        log_prob = model.log_prob_relations(heads[some], tails[some], self.prior)
         truth = log_prob.gather(1, relations[some].unsqueeze(1)).sum()
         return -self.own.relation_weight * len(heads) / len(some) * truth
