@@ -129,6 +129,7 @@ def resume(
     budget: str | float | None = None,
     lr: float | None = None,
     relation_lr: float | None = None,
+    threads: int | None = None,
     model: type[Scorer] | None = None,
     device: str = "cpu",
     observer: Observer | None = None,
@@ -138,12 +139,13 @@ def resume(
     """Continue an interrupted run from its last checkpoint, to the same weights as if it had not been.
 
     With `epochs`, or `budget` where a time was given, train a finished run further; with `lr` or `relation_lr`, go on
-    at another rate, also after training diverged. A run that was to replace this one and is not finished comes first.
-    `model` is the class of a run whose model is one's own; `progress` and `stop` as in `train`.
+    at another rate, also after training diverged; with `threads`, go on with as many, which changes rounding. A run
+    that was to replace this one and is not finished comes first. `model` is the class of a run whose model is one's
+    own; `progress` and `stop` as in `train`.
     """
     path, place, among = whole_run(Path(path)), find_device(device), processes()
     seconds = None if budget is None else check_seconds("budget", budget)
-    given = {"epochs": epochs, "budget": seconds, "lr": lr, "relation_lr": relation_lr}
+    given = {"epochs": epochs, "budget": seconds, "lr": lr, "relation_lr": relation_lr, "threads": threads}
     changed = {name: value for name, value in given.items() if value is not None}
     with _saved_when_interrupted(path, stop) as asked, among.reopen(path) as folder:
         state = read_state(folder)

@@ -94,6 +94,13 @@ def test_resume_at_a_lower_rate(diverged: Path, tmp_path: Path) -> None:
     assert "run_status" not in answer("evaluate", run)
 
 
+def test_resume_with_other_threads(graph: Graph, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    train(graph, out=run, epochs=1, **FAST | {"threads": 2})
+    assert answer("resume", run, "--epochs", 2, "--threads", 1)["status"] == "finished"
+    assert json.loads((run / "run.json").read_text())["training"]["threads"] == 1
+
+
 def test_resume_to_fewer_epochs_is_an_error(graph: Graph, tmp_path: Path) -> None:
     train(graph, out=tmp_path / "run", epochs=5, **FAST)
     said = relwalk("resume", tmp_path / "run", "--epochs", 1, status=1).stderr

@@ -33,6 +33,7 @@ def resume(
     ] = None,
     lr: Annotated[float | None, typer.Option(help="Go on at this rate of the entities, say after it diverged.")] = None,
     relation_lr: Annotated[float | None, typer.Option(help="Go on at this rate of the relations.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Go on with so many CPU threads; this changes rounding.")] = None,
     device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
@@ -46,9 +47,8 @@ def resume(
     keep_freed_memory()
     console.note(f"{run} is {read_state(folder_to_resume(run))}")
     with runs.stoppable(run) as stop:
-        resumed = experiment.resume(
-            run, epochs=epochs, budget=budget, lr=lr, relation_lr=relation_lr, device=device, progress=True, stop=stop
-        )
+        changed = {"epochs": epochs, "budget": budget, "lr": lr, "relation_lr": relation_lr, "threads": threads}
+        resumed = experiment.resume(run, **changed, device=device, progress=True, stop=stop)  # type: ignore[arg-type]
     runs.say_trained(resumed, as_json)
 
 
