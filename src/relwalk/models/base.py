@@ -253,8 +253,16 @@ class ProductScorer(Scorer, ABC):
 
     def products(self, side: Side, queries: Tensor, candidates: Tensor | None, relation: Tensor | None) -> Tensor:
         """Queries times the keys of candidates.  # (batch, candidates)"""
-        parts = [queries @ keys.T for keys in self.key_blocks(side, candidates, relation)]
-        return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
+        if not self.coded:
+            return queries @ self.keys(side, candidates, relation).T
+        # Into one place: scores kept one by one between decoded blocks would keep the allocator from using their memory
+        # again, and the whole table would be held after all.
+        count = self.entities if candidates is None else len(candidates)
+        scores, start = queries.new_empty(len(queries), count), 0
+        for keys in self.key_blocks(side, candidates, relation):
+            scores[:, start : start + len(keys)] = queries @ keys.T
+            start += len(keys)
+        return scores
 
     def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor | None:
         """What is added to all scores of a question: ranks and softmax do not see it.  # (batch,)"""
