@@ -18,7 +18,7 @@ from relwalk.space import Between, Search
 Pattern = Literal["symmetry", "antisymmetry", "inversion", "composition", "one-to-many"]
 
 
-DECODED = 1 << 20  # numbers that a block of keys is decoded to: 4 MB, which a cache holds
+DECODED = 1 << 18  # numbers that a block of keys is decoded to: 1 MB, which a cache holds
 
 
 class Scorer(nn.Module, ABC):
@@ -91,8 +91,11 @@ class Scorer(nn.Module, ABC):
         if not self.coded:
             return self.score_candidates(side, given, relations, candidates)
         every = torch.arange(self.entities, device=self.device) if candidates is None else candidates
-        blocks = torch.split(every, self.decoded_rows)
-        return torch.cat([self.score_candidates(side, given, relations, some) for some in blocks], -1)
+        scores, start = torch.empty(len(given), every.shape[-1], device=self.device), 0
+        for some in torch.split(every, self.decoded_rows, -1):
+            scores[:, start : start + some.shape[-1]] = self.score_candidates(side, given, relations, some)
+            start += some.shape[-1]
+        return scores
 
     def score_tails(self, heads: Tensor, relations: Tensor, candidates: Tensor | None = None) -> Tensor:
         """The score of (h, r, ?) for every candidate.  # (batch, candidates)"""
