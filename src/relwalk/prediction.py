@@ -252,7 +252,7 @@ def _score(run: Run, ids: Longs, asked: int) -> Tensor:
     product = as_product(model)
     if product is None or not product.shares_keys(side):
         return model.score_candidates(side, given, r).clone()
-    scores = product.queries(side, given, r) @ run.keys.for_side(side).T
+    scores = run.keys.products(side, product.queries(side, given, r))
     offsets = product.offsets(side, given, r)
     return scores if offsets is None else scores.add_(offsets.unsqueeze(1))
 

@@ -235,6 +235,11 @@ class ProductScorer(Scorer, ABC):
         `relations` is given unless they share the keys: one for every key (candidates,), or a scalar for all of them.
         """
 
+    def key_parts(self, side: Side) -> tuple[Tensor, ...]:
+        """The keys of all entities as parts that stand side by side, for one who keeps them: a part that a table has
+        already is not copied. Not for a side where they depend on the relation."""
+        return (self.keys(side),)
+
     def key_blocks(
         self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None
     ) -> Iterator[Tensor]:
