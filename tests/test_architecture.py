@@ -25,13 +25,13 @@ def under(folder: str, names: str) -> tuple[str, ...]:
 LAYERS: dict[str, tuple[str, ...]] = {
     "base": (
         "",
-        *["checks", "devices", "display", "errors", "exponentials", "faults", "files", "launch", "machine", "memory"],
-        *["progress", "space", "together"],
+        *["checks", "devices", "display", "errors", "exponentials", "faults", "files", "greatest", "launch", "machine"],
+        *["memory", "progress", "space", "together"],
     ),
     "graph": under(
         "graph",
         "answers cardinality datasets description download graph lists judgements overlap raw read split statistics "
-        "vocabulary walks whole write",
+        "texts vocabulary walks whole write",
     )
     + under(
         "graph.formats",

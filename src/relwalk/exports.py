@@ -84,14 +84,15 @@ def _vectors(run: Embedded) -> NDArray[np.float32]:
 def npz(run: Embedded, out: Path) -> dict[Path, bytes]:
     """One .npz: every weight, and the names as Unicode arrays that np.load reads as they are."""
     buffer = io.BytesIO()
-    names = {NAMES: np.array(run.graph.entities.names), "relation_names": np.array(run.graph.relations.names)}
+    both = {NAMES: run.graph.entities, "relation_names": run.graph.relations}
+    names = {kind: np.array(tuple(vocabulary.names)) for kind, vocabulary in both.items()}
     np.savez(buffer, **weights(run), **names)  # type: ignore[arg-type]
     return {out: buffer.getvalue()}
 
 
 def safetensors(run: Embedded, out: Path) -> dict[Path, bytes]:
     """One .safetensors: every weight, and the names as lists in JSON in its metadata."""
-    names = {NAMES: run.graph.entities.names, "relation_names": run.graph.relations.names}
+    names = {NAMES: tuple(run.graph.entities.names), "relation_names": tuple(run.graph.relations.names)}
     arrays = {name: np.ascontiguousarray(array) for name, array in weights(run).items()}
     return {out: bytes(save_arrays(arrays, {name: json.dumps(listed) for name, listed in names.items()}))}
 
@@ -107,7 +108,7 @@ def parquet(run: Embedded, out: Path) -> dict[Path, bytes]:
     ):
         size = len(vocabulary)
         frame = pl.DataFrame(
-            {"name": vocabulary.names, "label": [vocabulary.label(i) for i in range(size)]}
+            {"name": tuple(vocabulary.names), "label": [vocabulary.label(i) for i in range(size)]}
             | {name: array.reshape(size, -1) for name, array in own.items()}
         )
         buffer = io.BytesIO()

@@ -19,6 +19,7 @@ from relwalk.exponentials import exp_
 from relwalk.graph.answers import Side
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Lists, Longs
+from relwalk.greatest import greatest
 from relwalk.models.base import as_product
 from relwalk.runs.run import Run
 
@@ -251,7 +252,7 @@ def _score(run: Run, ids: Longs, asked: int) -> Tensor:
     product = as_product(model)
     if product is None or not product.shares_keys(side):
         return model.score_candidates(side, given, r).clone()
-    scores = product.queries(side, given, r) @ run.keys.for_side(side).T
+    scores = run.keys.products(side, product.queries(side, given, r))
     offsets = product.offsets(side, given, r)
     return scores if offsets is None else scores.add_(offsets.unsqueeze(1))
 
@@ -268,11 +269,7 @@ def _log_z(scores: Tensor, scale: float | Doubles) -> Doubles:
 
 def _best(scores: Tensor, k: int | None) -> Iterator[tuple[Longs, Doubles]]:
     """Of each row the k greatest, or all, greatest first and equal ones by id, with their scores; never -inf."""
-    if k is None:
-        chosen = scores > -torch.inf
-    else:
-        chosen = scores >= scores.topk(min(k, scores.shape[1])).values[:, -1:]
-    rows, ids = chosen.nonzero(as_tuple=True)  # also those level with the k-th, which topk chose among
+    rows, ids = greatest(scores, k) if k is not None else (scores > -torch.inf).nonzero(as_tuple=True)
     values = scores[rows, ids].double().cpu().numpy()
     row_of, id_of = rows.cpu().numpy(), ids.cpu().numpy()
     order = np.lexsort((id_of, -values, row_of))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from relwalk.errors import GraphError
 from relwalk.graph.answers import SIDES, KnownAnswers, Side, arguments
 from relwalk.graph.lists import Ints, Lists
+from relwalk.graph.texts import Texts, joined
 from relwalk.graph.vocabulary import Vocabulary
 
 Split = Literal["train", "valid", "test"]
@@ -122,11 +123,12 @@ class Graph:
         """A hash of all names and triples: two graphs with the same one are the same graph."""
         digest = hashlib.blake2b(digest_size=16)
         for vocabulary in (self.entities, self.relations):
-            digest.update("\0".join(vocabulary.names).encode("utf-8", "surrogatepass"))
+            names = vocabulary.names
+            digest.update(names.data if isinstance(names, Texts) else joined(names))
             digest.update(b"\1")
         for part, triples in self.parts().items():
             digest.update(part.encode())
-            digest.update(np.ascontiguousarray(triples).tobytes())
+            digest.update(np.ascontiguousarray(triples).reshape(-1).data)
         return digest.hexdigest()
 
     def __str__(self) -> str:

@@ -14,10 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from relwalk.checks import shown
 from relwalk.errors import BadLine, GraphError, UnknownName
 from relwalk.files import parse_json
-from relwalk.graph.formats.base import shorten
-from relwalk.graph.formats.source import BOM, translated
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Ints
 
@@ -56,11 +55,12 @@ def last_words(judgements: Iterable[Judgement]) -> dict[tuple[str, str, str], Ju
 def read_judgements(path: Path) -> list[Judgement]:
     """Those of a .tsv, .csv or .jsonl file."""
     lined = path.suffix.lower() in (".jsonl", ".ndjson")
-    with translated(path):
-        try:
-            text = path.read_bytes().removeprefix(BOM).decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise GraphError(f"{path} is not UTF-8 ({error}). Save the file as UTF-8.") from error
+    try:
+        text = path.read_bytes().decode("utf-8-sig")  # a mark at its start is no part of it
+    except UnicodeDecodeError as error:
+        raise GraphError(f"{path} is not UTF-8 ({error}). Save the file as UTF-8.") from error
+    except OSError as error:
+        raise GraphError(f"{path} cannot be read: {error.strerror}. Give a file of judgements.") from error
     return list(_from_json(path, text) if lined else _from_table(path, text))
 
 
@@ -90,7 +90,7 @@ def _from_table(path: Path, text: str) -> Iterator[Judgement]:
 def _checked(path: Path, number: int, fields: list[Any]) -> Judgement:
     words = all(isinstance(field, str) and field for field in fields)
     if len(fields) != 4 or not words or fields[3] not in VERDICTS:
-        found = shorten(" ".join(map(str, fields)))
+        found = shown(" ".join(map(str, fields)))
         raise BadLine(path, number, found=found, expected=SHAPE, cure=CURE)
     return Judgement(*fields)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from urllib.parse import unquote
 
 from relwalk.errors import AmbiguousName, GraphError, UnknownName
+from relwalk.graph.texts import TextIndex
 
 _IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(//|[^/\s]+[:/#])\S+")  # http://x.org/a, urn:x:a
 
@@ -23,8 +24,8 @@ class Vocabulary:
     """
 
     kind: str  # "entity" or "relation": what an error message calls it
-    names: tuple[str, ...]
-    labels: tuple[str | None, ...] | None = None
+    names: Sequence[str]  # frozen: a tuple, or `Texts`
+    labels: Sequence[str | None] | None = None
 
     def __post_init__(self) -> None:
         if self.labels is not None and len(self.labels) != len(self.names):
@@ -40,7 +41,7 @@ class Vocabulary:
         return iter(self.names)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._ids
+        return isinstance(name, str) and bool(self._ids.places(name))
 
     def id(self, name: str) -> int:
         """The id of a name, else of the only label or the only local name (`works_for` of `http://x.org/works_for`).
@@ -51,10 +52,10 @@ class Vocabulary:
             raise GraphError(
                 f"the {self.kind} {name!r} is no string; expected a name. Of an id, names[{name!r}] is the name."
             )
-        if name in self._ids:
-            return self._ids[name]
+        if places := self._ids.places(name):
+            return places[-1]
         for index in (self._ids_by_label, self._ids_by_local_name):
-            found = index.get(name, ())
+            found = index.places(name)
             if len(found) == 1:
                 return found[0]
             if found:
@@ -68,8 +69,12 @@ class Vocabulary:
 
     def _nearest(self, name: str, count: int = 3) -> list[str]:
         """Names and labels spelled alike, also names whose local name is."""
-        local = {key: self.names[ids[0]] for key, ids in self._ids_by_local_name.items()}
-        known = {**local, **{label: label for label in self._ids_by_label}, **{name: name for name in self.names}}
+        known: dict[str, str] = {}
+        for whole in self.names:
+            if (local := local_name(whole)) is not None:
+                known.setdefault(local, whole)
+        known |= {label: label for label in self.labels or () if label is not None}
+        known |= {name: name for name in self.names}
         shown = {key.casefold(): name for key, name in known.items()}
         folded = name.casefold()
         if folded in shown:
@@ -79,16 +84,17 @@ class Vocabulary:
         return list(dict.fromkeys(shown[key] for key in near))[:count]
 
     @cached_property
-    def _ids(self) -> dict[str, int]:
-        return {name: index for index, name in enumerate(self.names)}
+    def _ids(self) -> TextIndex:
+        return TextIndex(self.names, len(self), self.names.__getitem__)
 
     @cached_property
-    def _ids_by_label(self) -> dict[str, tuple[int, ...]]:
-        return _index(self.labels or ())
+    def _ids_by_label(self) -> TextIndex:
+        labels = self.labels or ()
+        return TextIndex(labels, len(labels), labels.__getitem__)
 
     @cached_property
-    def _ids_by_local_name(self) -> dict[str, tuple[int, ...]]:
-        return _index(local_name(name) for name in self.names)
+    def _ids_by_local_name(self) -> TextIndex:
+        return TextIndex(map(local_name, self.names), len(self), lambda place: local_name(self.names[place]))
 
 
 def local_name(name: str) -> str | None:
@@ -97,12 +103,3 @@ def local_name(name: str) -> str | None:
         return None
     trimmed = name.rstrip("/#")
     return unquote(re.split("[/#]" if re.search("[/#]", trimmed) else ":", trimmed)[-1]) or None
-
-
-def _index(keys: Iterable[str | None]) -> dict[str, tuple[int, ...]]:
-    """The places of each key that is there."""
-    ids: dict[str, list[int]] = {}
-    for index, key in enumerate(keys):
-        if key is not None:
-            ids.setdefault(key, []).append(index)
-    return {key: tuple(found) for key, found in ids.items()}

@@ -173,8 +173,8 @@ def _rdf(graph: Graph) -> Iterator[ox.Triple]:
 
 
 def _named(graph: Graph, triples: Ints) -> pl.DataFrame:
-    entities = pl.Series(graph.entities.names, dtype=pl.String)
-    relations = pl.Series(graph.relations.names, dtype=pl.String)
+    entities = pl.Series(tuple(graph.entities.names), dtype=pl.String)
+    relations = pl.Series(tuple(graph.relations.names), dtype=pl.String)
     vocabularies = (entities, relations, entities)
     return pl.DataFrame({name: vocabularies[column].gather(triples[:, column]) for column, name in enumerate(COLUMNS)})
 
@@ -194,7 +194,7 @@ def _labelled(graph: Graph, part: str, table: Callable[[Graph, Ints], pl.DataFra
 
 
 def _id_map(vocabulary: Vocabulary) -> pl.DataFrame:
-    names = pl.Series(vocabulary.names, dtype=pl.String)
+    names = pl.Series(tuple(vocabulary.names), dtype=pl.String)
     return pl.DataFrame({"id": np.arange(len(names)), "name": names})
 
 
@@ -206,7 +206,7 @@ def _labels(graph: Graph) -> dict[str, pl.DataFrame]:
     """The labels that there are, by the stem of their file."""
     vocabularies = {"labels": graph.entities, "relation_labels": graph.relations}
     return {
-        stem: pl.DataFrame({"name": names.names, "label": names.labels}).drop_nulls()
+        stem: pl.DataFrame({"name": tuple(names.names), "label": tuple(names.labels or ())}).drop_nulls()
         for stem, names in vocabularies.items()
         if any(label is not None for label in names.labels or ())
     }

@@ -18,7 +18,7 @@ from relwalk.space import Between, Search
 Pattern = Literal["symmetry", "antisymmetry", "inversion", "composition", "one-to-many"]
 
 
-DECODED = 1 << 20  # numbers that a block of keys is decoded to: 4 MB, which a cache holds
+DECODED = 1 << 18  # numbers that a block of keys is decoded to: 1 MB, which a cache holds
 
 
 class Scorer(nn.Module, ABC):
@@ -91,8 +91,11 @@ class Scorer(nn.Module, ABC):
         if not self.coded:
             return self.score_candidates(side, given, relations, candidates)
         every = torch.arange(self.entities, device=self.device) if candidates is None else candidates
-        blocks = torch.split(every, self.decoded_rows)
-        return torch.cat([self.score_candidates(side, given, relations, some) for some in blocks], -1)
+        scores, start = torch.empty(len(given), every.shape[-1], device=self.device), 0
+        for some in torch.split(every, self.decoded_rows, -1):
+            scores[:, start : start + some.shape[-1]] = self.score_candidates(side, given, relations, some)
+            start += some.shape[-1]
+        return scores
 
     def score_tails(self, heads: Tensor, relations: Tensor, candidates: Tensor | None = None) -> Tensor:
         """The score of (h, r, ?) for every candidate.  # (batch, candidates)"""
@@ -232,6 +235,11 @@ class ProductScorer(Scorer, ABC):
         `relations` is given unless they share the keys: one for every key (candidates,), or a scalar for all of them.
         """
 
+    def key_parts(self, side: Side) -> tuple[Tensor, ...]:
+        """The keys of all entities as parts that stand side by side, for one who keeps them: a part that a table has
+        already is not copied. Not for a side where they depend on the relation."""
+        return (self.keys(side),)
+
     def key_blocks(
         self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None
     ) -> Iterator[Tensor]:
@@ -253,8 +261,16 @@ class ProductScorer(Scorer, ABC):
 
     def products(self, side: Side, queries: Tensor, candidates: Tensor | None, relation: Tensor | None) -> Tensor:
         """Queries times the keys of candidates.  # (batch, candidates)"""
-        parts = [queries @ keys.T for keys in self.key_blocks(side, candidates, relation)]
-        return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
+        if not self.coded:
+            return queries @ self.keys(side, candidates, relation).T
+        # Into one place: scores kept one by one between decoded blocks would keep the allocator from using their memory
+        # again, and the whole table would be held after all.
+        count = self.entities if candidates is None else len(candidates)
+        scores, start = queries.new_empty(len(queries), count), 0
+        for keys in self.key_blocks(side, candidates, relation):
+            scores[:, start : start + len(keys)] = queries @ keys.T
+            start += len(keys)
+        return scores
 
     def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor | None:
         """What is added to all scores of a question: ranks and softmax do not see it.  # (batch,)"""

@@ -15,22 +15,35 @@ KEPT = 1 << 23  # numbers, 32 MB
 
 
 class KeyCache:
-    """`of(side)` are the keys of all entities on that side, made anew when a weight has changed since."""
+    """The keys of all entities on a side, made anew when a weight has changed since: whole for many questions, or as
+    products with a few, which need no copy of what a table has."""
 
     def __init__(self, model: Scorer) -> None:
         self.model = model
-        self._made: dict[Side, tuple[object, Tensor]] = {}
+        self._made: dict[tuple[Side, bool], tuple[object, tuple[Tensor, ...]]] = {}
 
-    @torch.no_grad()
     def for_side(self, side: Side) -> Tensor:
         """(entities, width); not for a side where they depend on the relation."""
+        return self._parts(side, True)[0]
+
+    def products(self, side: Side, queries: Tensor) -> Tensor:
+        """Queries times the keys.  # (batch, entities)"""
+        parts = self._parts(side, False)
+        own = torch.split(queries, [part.shape[1] for part in parts], 1)
+        scores = own[0] @ parts[0].T
+        for query, part in zip(own[1:], parts[1:], strict=True):
+            scores.addmm_(query, part.T)
+        return scores
+
+    @torch.no_grad()
+    def _parts(self, side: Side, whole: bool) -> tuple[Tensor, ...]:
         model = as_product(self.model)
         assert model is not None and model.shares_keys(side)
         side = side if model.keys_by_side else "tail"
         weights = [(weight.data_ptr(), weight._version) for weight in model.parameters()]
-        if side not in self._made or self._made[side][0] != weights:
-            self._made[side] = weights, model.keys(side)
-        return self._made[side][1]
+        if (side, whole) not in self._made or self._made[side, whole][0] != weights:
+            self._made[side, whole] = weights, (model.keys(side),) if whole else model.key_parts(side)
+        return self._made[side, whole][1]
 
 
 class KeyBlocks:

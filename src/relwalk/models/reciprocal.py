@@ -84,6 +84,9 @@ class ReciprocalProduct(Reciprocal, ProductScorer):
     def keys(self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None) -> Tensor:
         return self.base.keys("tail", entities, None if relations is None else self._asked(side, relations))
 
+    def key_parts(self, side: Side) -> tuple[Tensor, ...]:
+        return self.base.key_parts("tail")
+
     def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor | None:
         return self.base.offsets("tail", given, self._asked(side, relations))
 

@@ -15,7 +15,7 @@ from relwalk.graph.answers import SIDES, Side
 from relwalk.models.base import ProductScorer
 from relwalk.models.orthogonal import block_diagonal, soft_penalty, start
 from relwalk.models.relation_matmul import project
-from relwalk.models.tables import Dropout, EntityTable, normal_rows, with_constant, with_squared_norms
+from relwalk.models.tables import Dropout, EntityTable, normal_rows, squared_norms, with_constant, with_squared_norms
 from relwalk.space import Between, Search
 
 Orthogonality = Literal["exact", "soft"]
@@ -126,6 +126,9 @@ class RelWalk(ProductScorer):
         if relations is not None:
             e = self._turn(side, e, relations)
         return with_squared_norms(e)  # (candidates, dim + 1)
+
+    def key_parts(self, side: Side) -> tuple[Tensor, ...]:
+        return self.entity(), squared_norms(self.entity()).unsqueeze(1)
 
     def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
         return self._turn(_other(side), self.entity(given), relations).square().sum(-1)  # (batch,)

@@ -217,7 +217,7 @@ def load_run(
     with making(len(graph.entities)):
         loaded = fresh_model(record, graph, model=model) if next(plan.parameters()).is_meta else plan
     weights = _read_weights(path, record, keep_part(loaded))
-    loaded.load_state_dict(weights, assign=record.model.compression is not None)  # what is small is not copied
+    loaded.load_state_dict(weights, assign=True)  # as they are mapped from the file: what is not asked for is not read
     return Run(path, record, graph, loaded.to(place).eval(), epoch)
 
 

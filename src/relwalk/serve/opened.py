@@ -15,9 +15,7 @@ from torch import Tensor
 
 from relwalk.discovery.neighbours import directions
 from relwalk.errors import UnknownChoice
-from relwalk.graph.answers import SIDES
 from relwalk.graph.lists import Longs
-from relwalk.models.base import as_product
 from relwalk.prediction import predict
 from relwalk.runs.folder import RECORD
 from relwalk.runs.run import Run, load_run
@@ -56,12 +54,10 @@ class Opened:
     def warm(self) -> Opened:
         """Make what every answer needs, so that the first one does not wait for it."""
         run = self.run
-        product = as_product(run.model)
-        for side in SIDES:
-            if product is not None and product.shares_keys(side) and not run.model.coded:
-                run.keys.for_side(side)
-        head, relation, _ = run.graph.train[0].tolist()
-        predict(run, head=run.graph.entities.names[head], relation=run.graph.relations.names[relation], k=1)
+        head, relation, tail = run.graph.train[0].tolist()
+        names, relations = run.graph.entities.names, run.graph.relations.names
+        predict(run, head=names[head], relation=relations[relation], k=1)
+        predict(run, relation=relations[relation], tail=names[tail], k=1)
         self.spelling.search(run.graph.entities.names[head][:1], 1)
         return self
 

@@ -13,6 +13,7 @@ alone are not identifiable (R1 Q, R2 Q score alike for any orthogonal Q): only M
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,7 +144,7 @@ def _note(found: Matrices) -> str:
     return "R1 and R2 are only nearly orthogonal (a penalty, or compression); only their product M is identifiable."
 
 
-def _measure(found: Matrices, part: slice, names: tuple[str, ...]) -> list[RelationGeometry]:
+def _measure(found: Matrices, part: slice, names: Sequence[str]) -> list[RelationGeometry]:
     M = found.M[part].double()
     both = None if found.R1 is None or found.R2 is None else (found.R1[part].double(), found.R2[part].double())
     unit = M if both is not None else to_unit(M)

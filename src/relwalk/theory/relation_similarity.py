@@ -13,6 +13,7 @@ turn R³ matrix products into one product of sketches, and the best are then mea
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -110,7 +111,7 @@ def relation_similarity(
 
 
 def _pairs(
-    kind: str, cosines: Tensor, names: tuple[str, ...], threshold: float, most: int
+    kind: str, cosines: Tensor, names: Sequence[str], threshold: float, most: int
 ) -> tuple[SimilarRelations, ...]:
     upper = torch.triu(torch.ones_like(cosines, dtype=torch.bool), 1)
     a, b = torch.nonzero(upper & (cosines >= threshold), as_tuple=True)
@@ -124,7 +125,7 @@ def _composed(
     few: Tensor,
     direct: Tensor,
     crossed: Tensor,
-    names: tuple[str, ...],
+    names: Sequence[str],
     threshold: float,
     most: int,
     seed: int,

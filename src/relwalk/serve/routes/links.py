@@ -1,22 +1,47 @@
-"""Links: those that the graph lacks, why one is predicted, and walks along them."""
+"""Links: those that the graph lacks, why one is predicted, and walks along them.
+
+What finds them imports scipy and polars, which an answer to a question does not need: 70 MB and a second of the start.
+They are imported by the thread that does the work, when it is first asked for.
+"""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from relwalk.discovery.links import discover as find_links
+from relwalk.runs.run import Run
 from relwalk.serve import limits
 from relwalk.serve.service import API, Shared, Steady, answer, id_of
-from relwalk.serve.why import why as explain
-from relwalk.theory.walk import walk as draw
+
+if TYPE_CHECKING:
+    from relwalk.discovery.links import Discovery
+    from relwalk.serve.why import Why
+    from relwalk.theory.walk import Walks
 
 router = APIRouter(prefix=API, tags=["links"])
 Name = Annotated[str, Query(max_length=limits.NAME)]
 MaybeName = Annotated[str | None, Query(max_length=limits.NAME)]
+
+
+def _find(run: Run, **how: Any) -> Discovery:
+    from relwalk.discovery.links import discover
+
+    return discover(run, progress=False, **how)
+
+
+def _explain(run: Run, *triple: str, side: Literal["head", "tail"]) -> Why:
+    from relwalk.serve.why import why
+
+    return why(run, *triple, side=side)
+
+
+def _draw(run: Run, **how: Any) -> Walks:
+    from relwalk.theory.walk import walk
+
+    return walk(run.model, run.graph, **how)
 
 
 @router.get("/discover", summary="Links that the graph lacks")
@@ -36,7 +61,7 @@ async def discover(
     chosen = tuple(sorted({await id_of(opened.run.graph.relations, name) for name in relation or ()}))
     names = [opened.run.graph.relations.names[r] for r in chosen] or None
     how = {"k": k, "min_confidence": min_confidence, "missing": missing, "all_questions": all_questions}
-    work = partial(find_links, opened.run, relations=names, progress=False, **how)  # type: ignore[arg-type]
+    work = partial(_find, opened.run, relations=names, **how)
     found = await service.once(opened, ("discover", chosen, *how.values()), work)
     return answer(request, {"run": opened.name, **found.as_dict(), "remarks": list(found.remarks())})
 
@@ -59,7 +84,7 @@ async def why(
         await id_of(run.graph.relations, relation),
         await id_of(run.graph.entities, tail),
     )
-    work = partial(explain, run, head, relation, tail, side=side)
+    work = partial(_explain, run, head, relation, tail, side=side)
     found = await service.once(opened, ("why", *ids, side), work)
     return answer(request, {"run": opened.name, **found.as_dict()})
 
@@ -79,7 +104,6 @@ async def walk(
     seed: Annotated[int, Query(ge=0, lt=2**63)] = 0,
 ) -> Response:
     """Paths by name from the learned model, the paper's generative process run forwards; of RelWalk alone."""
-    run = opened.run
     how = {"steps": steps, "paths": paths, "step_size": step_size, "temperature": temperature, "seed": seed}
-    work = partial(draw, run.model, run.graph, start=start, relation=relation, hold=hold, **how)  # type: ignore[arg-type]
+    work = partial(_draw, opened.run, start=start, relation=relation, hold=hold, **how)
     return answer(request, {"run": opened.name, **(await service.long(work)).as_dict()})
