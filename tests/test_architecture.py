@@ -25,7 +25,8 @@ def under(folder: str, names: str) -> tuple[str, ...]:
 LAYERS: dict[str, tuple[str, ...]] = {
     "base": (
         "",
-        *["checks", "devices", "display", "errors", "exponentials", "faults", "files", "launch", "machine", "memory"],
+        *["checks", "devices", "display", "errors", "exponentials", "faults", "files", "launch", "machine"],
+        *["mapped", "memory"],
         *["progress", "space", "together"],
     ),
     "graph": under(

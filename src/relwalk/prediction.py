@@ -246,7 +246,7 @@ def _score(run: Run, ids: Longs, asked: int) -> Tensor:
         return model.score_relations(h, t).clone()
     side: Side = "tail" if asked == 2 else "head"
     given = h if asked == 2 else t
-    if model.coded:
+    if model.by_blocks:
         return model.score_all(side, given, r)
     product = as_product(model)
     if product is None or not product.shares_keys(side):

@@ -33,6 +33,7 @@ def resume(
     ] = None,
     lr: Annotated[float | None, typer.Option(help="Go on at this rate of the entities, say after it diverged.")] = None,
     relation_lr: Annotated[float | None, typer.Option(help="Go on at this rate of the relations.")] = None,
+    on_disk: Annotated[bool, typer.Option("--on-disk", help=options.ON_DISK)] = False,
     device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
@@ -47,7 +48,15 @@ def resume(
     console.note(f"{run} is {read_state(folder_to_resume(run))}")
     with runs.stoppable(run) as stop:
         resumed = experiment.resume(
-            run, epochs=epochs, budget=budget, lr=lr, relation_lr=relation_lr, device=device, progress=True, stop=stop
+            run,
+            epochs=epochs,
+            budget=budget,
+            lr=lr,
+            relation_lr=relation_lr,
+            device=device,
+            on_disk=on_disk,
+            progress=True,
+            stop=stop,
         )
     runs.say_trained(resumed, as_json)
 

@@ -15,6 +15,7 @@ from relwalk.graph.lists import Longs
 from relwalk.models.base import Scorer
 
 BLOCK = 1 << 22  # scores held at a time: 16 MB
+FEWEST = 8  # questions in a block, however many entities there are: each block goes over all of them
 
 
 @torch.no_grad()
@@ -26,7 +27,7 @@ def score_blocks(
     An entity that is asked about cannot be the answer, -inf, unless the relation links some entity to itself.
     """
     order = np.argsort(relations, kind="stable")  # a model wants them by relation
-    size = max(1, BLOCK // len(graph.entities))
+    size = max(FEWEST, BLOCK // len(graph.entities))
     for rows in (order[i : i + size] for i in range(0, len(order), size)):
         ids, of = (torch.from_numpy(x[rows].astype(np.int64)).to(model.device) for x in (given, relations))
         scores = model.score_all(side, ids, of).float().cpu() * model.scale

@@ -53,7 +53,7 @@ class Product(NamedTuple):
 
 
 class DecodedProduct(NamedTuple):
-    """The same of keys that are decoded from codes, a block at a time."""
+    """The same of keys that are made a block at a time, from codes or from a file."""
 
     keys: KeyBlocks
     queries: Tensor  # (questions, width)
@@ -89,11 +89,11 @@ class Scores:
         """The keys of candidates, of all entities for None; of one relation, if the model's depend on it."""
         if self.product is None:
             return None
-        if candidates is None and not self.by_relation and not self.product.coded:
+        if candidates is None and not self.by_relation and not self.product.by_blocks:
             return self.every.for_side(self.side)
         entities = None if candidates is None else self._tensor(candidates)
         one = torch.tensor(relation, device=self.device) if self.by_relation else None
-        if self.product.coded:
+        if self.product.by_blocks:
             return KeyBlocks(self.product, self.side, entities, one)
         return self.product.keys(self.side, entities, one)
 

@@ -91,14 +91,26 @@ def _vocabulary_bytes(vocabulary: Vocabulary) -> bytes:
 
 def _read_vocabulary(kind: str, path: Path) -> Vocabulary:
     try:
-        lines = path.read_bytes().decode("utf-8").split("\n")
+        text = path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         raise RunError(f"{path} is not UTF-8 ({error}). {CURE}") from error
+    if (names := _plain_names(text)) is not None:
+        return Vocabulary(kind, names)
+    lines = text.split("\n")
     if lines.pop():
         raise RunError(f"{path} ends in the middle of line {len(lines) + 1}. {CURE}")
     rows = [_row(path, number, line) for number, line in enumerate(lines)]
     labels = tuple(label for _, label in rows)
     return Vocabulary(kind, tuple(name for name, _ in rows), labels if any(x is not None for x in labels) else None)
+
+
+def _plain_names(text: str) -> tuple[str, ...] | None:
+    """The names of a table without labels and backslashes, a few times as fast; None of any other."""
+    count = text.count("\n")
+    if "\\" in text or not text.endswith("\n") or text.count("\t") != count:
+        return None
+    fields = text[:-1].replace("\n", "\t").split("\t")
+    return tuple(fields[1::2]) if fields[::2] == list(map(str, range(count))) else None
 
 
 def _row(path: Path, number: int, line: str) -> tuple[str, str | None]:

@@ -58,7 +58,7 @@ class Opened:
         run = self.run
         product = as_product(run.model)
         for side in SIDES:
-            if product is not None and product.shares_keys(side) and not run.model.coded:
+            if product is not None and product.shares_keys(side) and not run.model.by_blocks:
                 run.keys.for_side(side)
         head, relation, _ = run.graph.train[0].tolist()
         predict(run, head=run.graph.entities.names[head], relation=run.graph.relations.names[relation], k=1)

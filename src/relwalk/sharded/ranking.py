@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,7 +25,8 @@ class ShardedScores(Scores):
 
     def keys(self, candidates: Ints | None, relation: int | None) -> Tensor | KeyBlocks | None:
         if candidates is self.own:
-            return super().keys(None, relation)
+            rows = np.arange(len(self.shards.own), dtype=np.int32)
+            return super().keys(rows if self.product is not None and self.product.by_blocks else None, relation)
         return super().keys(None if candidates is None else self.shards.row.numpy()[candidates], relation)
 
     def queries(self, model: ProductScorer, given: Tensor, relations: Tensor) -> Tensor:

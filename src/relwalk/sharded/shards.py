@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from relwalk.models.base import Scorer
-from relwalk.models.tables import EntityTable
+from relwalk.models.tables import EntityTable, set_rows
 from relwalk.sharded.world import World
 
 
@@ -40,11 +40,6 @@ def keep_own(model: Scorer, shards: Shards) -> None:
     for table in model.tables():
         if len(table.weight) == shards.entities:
             set_rows(table, table.weight[shards.own])
-
-
-def set_rows(table: EntityTable, rows: Tensor) -> None:
-    """Other rows for a table, more or fewer of them."""
-    table.weight, table.num_embeddings = torch.nn.Parameter(rows), len(rows)
 
 
 class Rows(NamedTuple):
