@@ -199,7 +199,7 @@ def measure(folder: Path, kind: str, shape: Shape, seed: int, training: list[str
         **_speed(triples, history, training),
         "answers": answers_of(run),
         "history": history,
-        **json.loads(done.out)["metrics"],
+        "metrics": json.loads(done.out)["metrics"],
     }
 
 

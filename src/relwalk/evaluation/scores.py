@@ -137,6 +137,14 @@ class Scores:
             raise RelWalkError("the model gives scores that are not numbers: it cannot be ranked. Train it again.")
         return scores
 
+    def places(self, entities: NDArray[np.integer]) -> Longs:
+        """The row of each entity in a table of scores of all that are here; beyond the last for one that is not."""
+        return entities.astype(np.int64)
+
+    def whole(self, given: Tensor, relations: Tensor) -> Tensor:
+        """The scores of all entities for a few questions.  # (questions, entities)"""
+        return self.model.score_all(self.side, given, relations)
+
     def pick(self, scores: Tensor, candidate: Longs, question: Longs) -> Tensor:
         """Single scores by their places.  # (places,)"""
         return scores[self._tensor(candidate), self._tensor(question)]

@@ -29,6 +29,12 @@ class Shards:
             self.owner[members], self.row[members] = rank, torch.arange(len(members))
         self.own = (self.owner == world.rank).nonzero().squeeze(1)  # (rows,) the entities of this process
 
+        self.most_rows = -(-entities // world.size)
+
+    def in_order(self, parts: Tensor) -> Tensor:
+        """Columns of all processes in the order of the entities.  # (processes, n, most_rows) to (n, entities)"""
+        return parts[self.owner, :, self.row].T
+
     def here(self, entities: Tensor) -> Tensor:
         """Whether this process has them."""
         return self.owner[entities] == self.world.rank
