@@ -26,7 +26,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "base": (
         "",
         *["checks", "devices", "display", "errors", "exponentials", "faults", "files", "greatest", "launch", "machine"],
-        *["memory", "progress", "space", "together"],
+        *["mapped", "memory", "progress", "space", "together"],
     ),
     "graph": under(
         "graph",
@@ -63,7 +63,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "metrics probability_check probability_fit questions ranking records result score_blocks scores share_fit "
         "trained triple_features truth tuning",
     ),
-    "sharded": under("sharded", "checkpoint fitting likelihood processes ranking shards view world"),
+    "sharded": under("sharded", "answers checkpoint fitting likelihood processes ranking shards view world"),
     "discovery": under(
         "discovery", "best doubtful duplicates evidence judged links neighbours questions shares sweep table"
     ),

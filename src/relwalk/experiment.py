@@ -22,10 +22,12 @@ from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Ints
 from relwalk.graph.read import read_graph
 from relwalk.keywords import with_keywords
+from relwalk.mapped import MEMORY, DiskRoom, Room, nearest_folder
 from relwalk.models import (
     Model,
     Scorer,
 )
+from relwalk.models.tables import tables_in
 from relwalk.planning import make_plan
 from relwalk.progress import OnProgress, silent
 from relwalk.runs.checkpoint import Progress, read_progress
@@ -68,6 +70,7 @@ def train(
     out: Path | str | None = None,
     force: bool = False,
     device: str = "cpu",
+    on_disk: bool = False,
     observer: Observer | None = None,
     progress: bool | None = None,
     stop: Stop | None = None,
@@ -80,7 +83,9 @@ def train(
     a TOML file or a mapping of these keywords, or a run (its folder or run.json) to be repeated; a recipe sets the
     rest. With `out`, the run is saved there as it goes, and `resume` can continue it after any interruption; Ctrl-C
     saves the last whole step before `KeyboardInterrupt` goes on. With `force`, it takes the place of an earlier run
-    when it is finished. `progress`: True shows it on standard error, a bar on a terminal or in a notebook, a line a
+    when it is finished. With `on_disk` the vectors of entities, and what training keeps of that size, are in files
+    beside `out` that are mapped into memory: for graphs that are larger than that, with the same bits, more slowly.
+    `progress`: True shows it on standard error, a bar on a terminal or in a notebook, a line a
     minute elsewhere; False shows nothing; None is True where somebody watches. `stop` is asked between steps: once it
     says yes, all is saved and `Interrupted` raised. Processes that torchrun started train one model together, each with
     a part of its entities, and need `out`; the model of the run that they return is that part, of rank 0 the whole.
@@ -93,9 +98,10 @@ def train(
     # Before anything is written: a wrong option must leave no folder.
     among.check(record, graph, place, out)
     if out is not None and among.goes_on(Path(out), record):
-        return resume(out, model=kind, device=device, observer=observer, progress=progress, stop=stop)
-    with among.making(len(graph.entities), whole=record.training.start_entities is not None):
-        fresh = fresh_model(record, graph, copies=copies_held(record.training), model=kind)
+        return resume(out, model=kind, device=device, on_disk=on_disk, observer=observer, progress=progress, stop=stop)
+    room = _room(on_disk, out, place)
+    with among.making(len(graph.entities), whole=record.training.start_entities is not None), tables_in(room):
+        fresh = fresh_model(record, graph, copies=copies_held(record.training, room), model=kind)
     check_dropout(fresh, record.training)
     check_regularizers(fresh, record.training)
     note = "\n".join(filter(None, (why, _start(fresh, graph, record.training, progress))))
@@ -111,8 +117,20 @@ def train(
         record = write_new(folder, first, graph)
 
     with _saved_when_interrupted(path, stop) as asked, among.begin(path, write, force=force) as folder:
-        run = _Training(record, graph, fresh, task, place, observer, progress, asked, among, path, folder, note).run()
+        own = record, graph, fresh, task, place, observer, progress, asked, among, path, folder, note, room
+        run = _Training(*own).run()
     return run
+
+
+def _room(on_disk: bool, out: Path | str | None, device: torch.device) -> Room:
+    """Where there is room for tables: in memory, or in files beside the run."""
+    if not on_disk:
+        return MEMORY
+    if out is None:
+        raise RelWalkError("on_disk keeps tables in files beside the run: say where that goes (--out, out=).")
+    if device.type != "cpu":
+        raise RelWalkError(f"on_disk is for the memory of the CPU; found device {device}. Leave one of them out.")
+    return DiskRoom(nearest_folder(Path(out)))
 
 
 def _start(model: Scorer, graph: Graph, settings: TrainingSettings, progress: bool | None) -> str:
@@ -132,6 +150,7 @@ def resume(
     threads: int | None = None,
     model: type[Scorer] | None = None,
     device: str = "cpu",
+    on_disk: bool = False,
     observer: Observer | None = None,
     progress: bool | None = None,
     stop: Stop | None = None,
@@ -141,9 +160,10 @@ def resume(
     With `epochs`, or `budget` where a time was given, train a finished run further; with `lr` or `relation_lr`, go on
     at another rate, also after training diverged; with `threads`, go on with as many, which changes rounding. A run
     that was to replace this one and is not finished comes first. `model` is the class of a run whose model is one's
-    own; `progress` and `stop` as in `train`.
+    own; `on_disk`, `progress` and `stop` as in `train`.
     """
     path, place, among = whole_run(Path(path)), find_device(device), processes()
+    room = _room(on_disk, path, place)
     seconds = None if budget is None else check_seconds("budget", budget)
     given = {"epochs": epochs, "budget": seconds, "lr": lr, "relation_lr": relation_lr, "threads": threads}
     changed = {name: value for name, value in given.items() if value is not None}
@@ -164,15 +184,15 @@ def resume(
         plan = blueprint(folder, record, graph, model=model)
         if (folder / CHECKPOINT).is_file():
             check_checkpoint(folder / CHECKPOINT, record.owner(), plan, record.training)
-        with among.making(len(graph.entities), whole=further.training.start_entities is not None):
-            fresh = fresh_model(further, graph, copies=copies_held(further.training), model=model)
+        with among.making(len(graph.entities), whole=further.training.start_entities is not None), tables_in(room):
+            fresh = fresh_model(further, graph, copies=copies_held(further.training, room), model=model)
         # A checkpoint has the start in it; a run that stopped before its first one begins anew.
         begun = (folder / CHECKPOINT).is_file()
         note = "" if begun else _start(fresh, graph, further.training, progress)
         among.keep_part(fresh)
         task = among.task(graph, further.training, place)
-        training = _Training(further, graph, fresh, task, place, observer, progress, asked, among, path, folder, note)
-        return training.run(resumed=True, further=bool({"epochs", "budget"} & set(changed)))
+        own = further, graph, fresh, task, place, observer, progress, asked, among, path, folder, note, room
+        return _Training(*own).run(resumed=True, further=bool({"epochs", "budget"} & set(changed)))
 
 
 def _refuse_resume(
@@ -251,6 +271,7 @@ class _Training:
     path: Path | None = None
     folder: Path | None = None
     note: str = ""  # on where entities start
+    room: Room = MEMORY
 
     def run(self, *, resumed: bool = False, further: bool = False) -> Run:
         with _threads(self.record.training.threads):
@@ -268,6 +289,7 @@ class _Training:
             observer=self.observer,
             stop=self.stop,
             together=self.among.together,
+            room=self.room,
         )
         if resumed and self.folder is not None:
             if (self.folder / CHECKPOINT).is_file():

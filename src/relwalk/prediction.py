@@ -43,6 +43,26 @@ class _Wanted:
     why_not: str | None  # why it is not fitted
 
 
+class Asker:
+    """Scores the queries of a run: one process does so for all of them. One of several has a part of the model, scores
+    all queries together with the others, and answers some (`sharded.answers`)."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def part(self, count: int) -> slice:
+        """Which of so many queries this process answers."""
+        return slice(0, count)
+
+    def score(self, ids: Longs, asked: int) -> Tensor:
+        """The scores of every candidate for the queries of its part, in memory of its own.  # (queries, candidates)"""
+        return _score(self.run, ids, asked)
+
+    def from_all(self, answers: list[tuple[Answer, ...]]) -> list[tuple[Answer, ...]]:
+        """The answers of all processes, in the order of the queries."""
+        return answers
+
+
 def predict(
     run: Run,
     *,
@@ -53,6 +73,7 @@ def predict(
     only_new: bool = False,
     coverage: float | None = None,
     raw: bool = False,
+    asker: Asker | None = None,
 ) -> Answers:
     """The k (10) most probable answers to (head, relation, ?), (?, relation, tail) or (head, ?, tail).
 
@@ -64,8 +85,10 @@ def predict(
 
     `coverage` (0.9, say) asks in place of k for the shortest list of new answers that holds the true one with that
     probability, if there is one: over questions like those of valid, of the relation where it has enough of them.
+    `asker` as in `predict_many`.
     """
-    return next(predict_many(run, [(head, relation, tail)], k=k, only_new=only_new, coverage=coverage, raw=raw))
+    how = {"k": k, "only_new": only_new, "coverage": coverage, "raw": raw, "asker": asker}
+    return next(predict_many(run, [(head, relation, tail)], **how))  # type: ignore[arg-type]
 
 
 def predict_many(
@@ -77,18 +100,20 @@ def predict_many(
     coverage: float | None = None,
     raw: bool = False,
     batch: int | None = None,
+    asker: Asker | None = None,
 ) -> Iterator[Answers]:
     """What `predict` answers to each of many queries, in their order, by products of a batch of queries at a time.
 
     A query is (head, relation, tail) with None for what is asked. Scores agree with those of `predict` but for the
-    rounding of float32. `batch` is how many to score at a time; left out, as many as 128 MB of scores allow.
+    rounding of float32. `batch` is how many to score at a time; left out, as many as 128 MB of scores allow. `asker`
+    is what scores them, where this process has only a part of the model: all of them give the same answers.
     """
     if not isinstance(run, Run):
         raise RelWalkError(f"run is {shown(run)}; expected a Run. Train one, or read one: relwalk.load_run(folder)")
     if not isinstance(queries, Iterable) or isinstance(queries, str | bytes):
         raise RelWalkError(f"queries is {shown(queries)}; expected many (head, relation, tail), one of each three None")
     size = check_whole("batch", batch) if batch is not None else None
-    return _in_windows(run, iter(queries), _wanted(run, k, only_new, coverage, raw), size)
+    return _in_windows(run, iter(queries), _wanted(run, k, only_new, coverage, raw), size, asker or Asker(run))
 
 
 def _wanted(run: Run, k: int | None, only_new: bool, coverage: float | None, raw: bool) -> _Wanted:
@@ -104,7 +129,9 @@ def _wanted(run: Run, k: int | None, only_new: bool, coverage: float | None, raw
     return _Wanted(number, only_new or coverage is not None, coverage, fitted, None if raw else run.uncalibrated)
 
 
-def _in_windows(run: Run, queries: Iterator[Query], wanted: _Wanted, batch: int | None) -> Iterator[Answers]:
+def _in_windows(
+    run: Run, queries: Iterator[Query], wanted: _Wanted, batch: int | None, asker: Asker
+) -> Iterator[Answers]:
     while window := list(islice(queries, WINDOW)):
         found: list[tuple[Answer, ...]] = [()] * len(window)
         ids = np.array([_ids(run.graph, query) for query in window])  # (queries, 3), -1 for what is asked
@@ -114,7 +141,8 @@ def _in_windows(run: Run, queries: Iterator[Query], wanted: _Wanted, batch: int 
             size = batch if batch is not None else max(1, min(1024, SCORES // numbers_each))
             for start in range(0, len(rows), size):
                 part = rows[start : start + size]
-                for row, answers in zip(part.tolist(), _answer(run, ids[part], asked, wanted), strict=True):
+                some = asker.from_all(list(_answer(run, ids[part], asked, wanted, asker)))
+                for row, answers in zip(part.tolist(), some, strict=True):
                     found[row] = answers
         for row, answers in enumerate(found):
             head, relation, tail = _labels(run.graph, ids[row].tolist())
@@ -170,12 +198,17 @@ def _labels(graph: Graph, ids: list[int]) -> list[str | None]:
 
 
 @torch.inference_mode()
-def _answer(run: Run, ids: Longs, asked: int, wanted: _Wanted) -> Iterator[tuple[Answer, ...]]:
-    """The answers to queries that all ask for the same place: 0 the head, 1 the relation, 2 the tail."""
+def _answer(run: Run, ids: Longs, asked: int, wanted: _Wanted, asker: Asker) -> Iterator[tuple[Answer, ...]]:
+    """The answers to those of the queries that are for this process; all ask for one place: 0 the head, 1 the relation,
+    2 the tail."""
     names = run.graph.relations if asked == 1 else run.graph.entities
     if asked == 1 and wanted.coverage is not None:
         raise RelWalkError(NO_COVERAGE)
-    scores, known = _score(run, ids, asked), _known(run.graph, ids, asked)
+    scores = asker.score(ids, asked)
+    ids = ids[asker.part(len(ids))]
+    if len(ids) == 0:
+        return
+    known = _known(run.graph, ids, asked)
     if asked != 1:
         given = ids[:, 2 - asked]
         own = np.flatnonzero(~run.graph.has_loops[ids[:, 1]])
@@ -247,7 +280,7 @@ def _score(run: Run, ids: Longs, asked: int) -> Tensor:
         return model.score_relations(h, t).clone()
     side: Side = "tail" if asked == 2 else "head"
     given = h if asked == 2 else t
-    if model.coded:
+    if model.by_blocks:
         return model.score_all(side, given, r)
     product = as_product(model)
     if product is None or not product.shares_keys(side):

@@ -76,6 +76,8 @@ def one(*words: object, folder: Path) -> Said:
     """The same command without torchrun."""
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / "out", folder / "err"]
+    for file in files:
+        file.unlink(missing_ok=True)
     process = _start(_verb, [str(word) for word in words], None, files, _one_thread, "utf-8")
     process.join()
     assert process.exitcode == 0, files[1].read_text()

@@ -91,10 +91,10 @@ def full_disk() -> None:
 
         from relwalk.runs import shard_files
 
-        def fail(path: Path, content: bytes) -> None:
+        def fail(path: Path, *_: object) -> None:
             raise OSError(errno.ENOSPC, "no space", str(path))
 
-        shard_files.write_atomically = fail
+        shard_files.write_tensors = fail
 
 
 def test_a_full_disk_of_one_ends_all(graph: Path, tmp_path: Path) -> None:

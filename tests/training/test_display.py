@@ -14,6 +14,7 @@ from rich.console import Console
 from relwalk import progress
 from relwalk.experiment import make_task, train
 from relwalk.graph.graph import Graph
+from relwalk.mapped import MEMORY, DiskRoom, Room
 from relwalk.models import build_model
 from relwalk.progress import MINUTE, Log, Terminal
 from relwalk.runs.checkpoint import Epoch, Progress
@@ -113,14 +114,14 @@ def test_much_memory_is_told_before_the_first_step(needed: int, there: int | Non
     assert lines == words
 
 
-def test_memory_grows_with_what_a_training_holds(world: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_grows_with_what_a_training_holds(world: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert resident() > 0
     monkeypatch.setattr("relwalk.training.footprint.resident", lambda: 0)
 
-    def needed(checkpoint: bool = False, **more) -> int:
+    def needed(room: Room = MEMORY, **more) -> int:
         settings = TrainingSettings(candidates_per_step=0, batch_size=1000, **more)
         model = build_model("relwalk", len(world.entities), len(world.relations), 32, seed=0, options={})
-        trainer = Trainer(model, make_task(world, settings), settings, checkpoint=print if checkpoint else None)
+        trainer = Trainer(model, make_task(world, settings), settings, room=room)
         return memory_needed(trainer)
 
     weights = 4 * (len(world.entities) * 32 + len(world.relations) * 32 * 32)
@@ -128,7 +129,7 @@ def test_memory_grows_with_what_a_training_holds(world: Graph, monkeypatch: pyte
     assert needed() - needed(optimizer="sgd") == weights
     assert needed(optimizer="adam") - needed() == weights
     assert needed(average_from=1) - needed() == weights
-    assert needed(checkpoint=True) - needed() == 4 * weights
+    assert needed(DiskRoom(tmp_path)) == needed(optimizer="sgd")
 
 
 @pytest.mark.parametrize("objective", ["likelihood", "softmax"])

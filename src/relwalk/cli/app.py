@@ -82,7 +82,7 @@ app.command("convert")(graphs.convert)
 app.command("walk2vec")(graphs.walk2vec)
 
 
-SHARED = ("train", "resume", "evaluate")  # verbs that several processes do together
+SHARED = ("train", "resume", "evaluate", "predict", "discover")  # verbs that several processes do together
 
 
 def main() -> None:

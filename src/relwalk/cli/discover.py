@@ -12,6 +12,7 @@ import typer
 
 from relwalk.cli import options, runs
 from relwalk.errors import RefusedOverwrite, RelWalkError
+from relwalk.launch import is_first
 
 if TYPE_CHECKING:
     from relwalk.discovery.table import Tabular
@@ -60,6 +61,8 @@ def discover(
     def find(loaded: Run) -> Tabular:
         import relwalk
 
+        if among is not None and (duplicates or doubtful):
+            raise RelWalkError("--duplicates and --doubtful are found by one process: call it without torchrun.")
         if duplicates:
             return relwalk.duplicates(loaded, k=k, progress=True)
         if doubtful:
@@ -72,9 +75,14 @@ def discover(
             missing=missing,
             all_questions=all_questions,
             progress=True,
+            scores=among.scores(loaded.model) if among else None,
         )
 
-    loaded = runs.open_run(run, device=device, anyway=anyway)
+    how = {"k": k, "relation": relation, "min_confidence": min_confidence, "missing": missing, "all": all_questions}
+    loaded, among = runs.open_part(run, device=device, anyway=anyway, options=how)
+    if not is_first():
+        find(loaded)
+        return
     if out is None:
         runs.say(loaded, find(loaded), as_json)
     else:

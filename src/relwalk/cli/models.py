@@ -34,6 +34,7 @@ def resume(
     lr: Annotated[float | None, typer.Option(help="Go on at this rate of the entities, say after it diverged.")] = None,
     relation_lr: Annotated[float | None, typer.Option(help="Go on at this rate of the relations.")] = None,
     threads: Annotated[int | None, typer.Option(help="Go on with so many CPU threads; this changes rounding.")] = None,
+    on_disk: Annotated[bool, typer.Option("--on-disk", help=options.ON_DISK)] = False,
     device: options.Device = "cpu",
     as_json: options.Json = False,
 ) -> None:
@@ -48,7 +49,7 @@ def resume(
     console.note(f"{run} is {read_state(folder_to_resume(run))}")
     with runs.stoppable(run) as stop:
         changed = {"epochs": epochs, "budget": budget, "lr": lr, "relation_lr": relation_lr, "threads": threads}
-        resumed = experiment.resume(run, **changed, device=device, progress=True, stop=stop)  # type: ignore[arg-type]
+        resumed = experiment.resume(run, **changed, device=device, on_disk=on_disk, progress=True, stop=stop)  # type: ignore[arg-type]
     runs.say_trained(resumed, as_json)
 
 
@@ -66,15 +67,13 @@ def evaluate(
 ) -> None:
     """Rank the true head and tail of every triple of a split among all candidates."""
     from relwalk.errors import choose
+    from relwalk.evaluation.ranking import rank
     from relwalk.graph.graph import SPLITS
-    from relwalk.sharded.processes import processes
 
     choose("split", split, dict.fromkeys(SPLITS))
-    among = processes()
-    loaded = runs.open_run(run, device=device, anyway=anyway, making=among.making, keep_part=among.keep_part)
-    among.check_run(loaded.record)
+    loaded, among = runs.open_part(run, device=device, anyway=anyway)
     how = {"filtered": not raw, "candidates": candidates, "progress": True}
-    found = among.rank(loaded.model, loaded.graph, split, **how)  # type: ignore[arg-type]
+    found = rank(loaded.model, loaded.graph, split, **how, scores=among.scores(loaded.model) if among else None)  # type: ignore[arg-type]
     if as_json:
         typer.echo(json.dumps({"run": str(run), **runs.state_of(loaded), **found.as_dict()}, ensure_ascii=False))
         return
@@ -156,15 +155,16 @@ def predict(
     if queries is not None:
         if not head is relation is tail is None:
             raise RelWalkError("--queries holds the questions: leave out --head, --relation and --tail")
-        loaded = runs.open_run(run, device=device, anyway=anyway)
         how = {"k": k, "coverage": coverage, "raw": raw, "only_new": only_new}
-        predict_file(loaded, queries, out, how=how, force=force, as_json=as_json)
+        loaded, among = runs.open_part(run, device=device, anyway=anyway, options=how)
+        predict_file(loaded, queries, out, how=how, force=force, as_json=as_json, among=among)
         return
     if out is not None:
         raise RelWalkError("--out is for the answers to a file of --queries: give one, or leave out --out")
-    loaded = runs.open_run(run, device=device, anyway=anyway)
-    answers = ask(loaded, head=head, relation=relation, tail=tail, k=k, coverage=coverage, raw=raw, only_new=only_new)
-    runs.say(loaded, answers, as_json)
+    question = {"head": head, "relation": relation, "tail": tail}
+    how = {"k": k, "coverage": coverage, "raw": raw, "only_new": only_new}
+    loaded, among = runs.open_part(run, device=device, anyway=anyway, options={**question, **how})
+    runs.say(loaded, ask(loaded, **question, **how, asker=among.asker(loaded) if among else None), as_json)  # type: ignore[arg-type]
 
 
 def export(

@@ -17,6 +17,7 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard 
 Force = Annotated[bool, typer.Option("--force", help="Replace what is in the way.")]
 Anyway = Annotated[bool, typer.Option("--anyway", help="Use a run that diverged: its last good checkpoint.")]
 Device = Annotated[str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, ...")]
+ON_DISK = "Keep the vectors of entities in files that are mapped into memory: for more of them than it holds."
 DataDir = Annotated[
     Path | None,
     typer.Option(

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from io import TextIOWrapper
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import typer
 
 from relwalk.answers import Answers
 from relwalk.cli import runs
-from relwalk.errors import BadLine, GraphError, RefusedOverwrite, UnknownChoice, UnknownName
+from relwalk.errors import BadLine, GraphError, RefusedOverwrite, RelWalkError, UnknownChoice, UnknownName
 from relwalk.files import atomic_file
 from relwalk.graph.formats.base import shorten
 from relwalk.graph.formats.source import BOM, open_bytes, translated, uncompressed
 from relwalk.graph.graph import Graph
+from relwalk.launch import is_first
 from relwalk.prediction import Query, predict_many
 from relwalk.runs.folder import writing_into
 from relwalk.runs.run import Run
+
+if TYPE_CHECKING:
+    from relwalk.sharded.processes import Ranks
 
 ASKED = ("?", "")
 COLUMNS = (
@@ -35,20 +41,34 @@ Numbered = Iterable[tuple[int, Query, Answers]]
 
 
 def predict_file(
-    loaded: Run, queries: str, out: Path | None, *, how: Mapping[str, Any], force: bool, as_json: bool
+    loaded: Run,
+    queries: str,
+    out: Path | None,
+    *,
+    how: Mapping[str, Any],
+    force: bool,
+    as_json: bool,
+    among: Ranks | None = None,
 ) -> None:
     """Answer every question of a file. All of them are read and understood before the first is answered.
 
-    `how` are the keywords of `predict_many`.
+    `how` are the keywords of `predict_many`. Of several processes, the first one writes the answers of all.
     """
+    if among is not None and queries == "-":
+        raise RelWalkError("several processes cannot read one standard input: write the questions to a file.")
     if out is not None:
         if out.suffix.lower() not in WRITERS:
             raise UnknownChoice("ending of --out", out.suffix, WRITERS)
         if out.exists() and not force:
             raise RefusedOverwrite(out)
     questions = read_queries(queries, loaded.graph)
-    found = predict_many(loaded, questions, **how)
+    if among is not None:
+        among.check_run(loaded.record, questions=hashlib.sha256(repr(questions).encode()).hexdigest())
+    found = predict_many(loaded, questions, **how, asker=among.asker(loaded) if among else None)
     answered = ((n, q, a) for n, (q, a) in enumerate(zip(questions, found, strict=True), start=1))
+    if not is_first():
+        deque(answered, maxlen=0)
+        return None
     if out is None:
         return _print_json(loaded, answered) if as_json else _print(answered)
     _write(out, answered)

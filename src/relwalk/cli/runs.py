@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from relwalk.cli import console
+from relwalk.launch import several
 
 if TYPE_CHECKING:
     from relwalk.runs.run import Run
+    from relwalk.sharded.processes import Ranks
     from relwalk.training.stopping import StopRequest
 
 
@@ -30,6 +32,21 @@ def open_run(path: Path, *, device: str = "cpu", anyway: bool = False, **how: An
     if is_run(path / NEW):
         console.note(f"{path} is to be replaced by a run that is {read_state(path / NEW)}; {go_on(path)}")
     return loaded
+
+
+def open_part(path: Path, *, device: str = "cpu", anyway: bool = False, **asked: Any) -> tuple[Run, Ranks | None]:
+    """A run of which this process has all; or, as one of several (which then come with it), its part. What is `asked`
+    must be the same in all of them."""
+    if not several():
+        return open_run(path, device=device, anyway=anyway), None
+    from relwalk.sharded.fitting import check_sizes
+    from relwalk.sharded.processes import ranks
+
+    among = ranks()
+    loaded = open_run(path, device=device, anyway=anyway, making=among.making, keep_part=among.keep_part)
+    check_sizes(len(loaded.graph.entities), among.together.size, loaded.model.device)
+    among.check_run(loaded.record, **asked)
+    return loaded, among
 
 
 def say(run: Run, result: Any, as_json: bool) -> None:

@@ -55,6 +55,7 @@ def train(
     device: Annotated[
         str, typer.Option(help="Where to compute: cpu, cuda, cuda:1, ...", rich_help_panel="Optimization")
     ] = "cpu",
+    on_disk: Annotated[bool, typer.Option("--on-disk", help=options.ON_DISK, rich_help_panel="Output")] = False,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="One JSON object on standard output, nothing else.", rich_help_panel="Output"),
@@ -79,6 +80,7 @@ def train(
             out=path,
             force=force,
             device=device,
+            on_disk=on_disk,
             progress=True,
             stop=stop,
             source=graph,

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from relwalk.graph.answers import Side
 from relwalk.graph.lists import Ints, Longs
+from relwalk.together import Together
 
 Doubles = NDArray[np.float64]
 LEAST = float(np.finfo(np.float64).tiny)  # what is worth less is worth nothing
@@ -61,6 +63,18 @@ def together(parts: Sequence[Links]) -> Links:
     ids = np.zeros(0, np.int32)
     none = Links(ids, ids, ids, np.zeros(0), np.zeros(0), ids, np.zeros(0, np.bool_))
     return Links(*(np.concatenate([getattr(p, f.name) for p in (none, *parts)]) for f in fields(Links)))
+
+
+def from_all(links: Links, processes: Together) -> Links:
+    """The links of all processes, those of the first one first."""
+    columns = [torch.from_numpy(getattr(links, f.name).astype(np.float64)) for f in fields(Links)]  # ids are exact
+    counts = processes.gather(torch.tensor([len(links)])).tolist()
+    own = torch.zeros(max(counts), len(columns), dtype=torch.float64)
+    own[: len(links)] = torch.stack(columns, 1)
+    parts = processes.gather(own).view(len(counts), *own.shape)
+    rows = torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)]).numpy()
+    kinds = (getattr(links, f.name).dtype for f in fields(Links))
+    return Links(*(rows[:, i].astype(kind) for i, kind in enumerate(kinds)))
 
 
 class Best:

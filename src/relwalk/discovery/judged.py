@@ -13,6 +13,7 @@ from torch import Tensor
 from relwalk.discovery.best import Doubles, Links
 from relwalk.errors import RelWalkError
 from relwalk.evaluation.probabilities import Probabilities
+from relwalk.evaluation.scores import Scores
 from relwalk.exponentials import exp_
 from relwalk.graph.answers import Side
 from relwalk.graph.graph import Graph
@@ -34,13 +35,14 @@ class Judge:
 
 @dataclass(frozen=True, eq=False)
 class JudgedBlock:
-    """Questions of one side. `table` holds the logits of all entities, -inf for what is no new answer."""
+    """Questions of one side. `table` holds the logits of all entities, or of those that this process has, -inf for what
+    is no new answer; the sums are over all."""
 
     judge: Judge
-    side: Side
+    scores: Scores
     given: Ints
     relation: Ints
-    table: Tensor  # (entities, questions)
+    table: Tensor  # (entities here, questions)
     best: Doubles  # (questions,) the greatest logit of a new answer, -inf for none
     log_new: Doubles  # log Σ exp over the new answers
     log_all: Doubles  # over all entities
@@ -48,6 +50,10 @@ class JudgedBlock:
     spread: Doubles  # their standard deviation
     known: Lists  # the known answers of each question
     known_logits: Doubles  # of all of them, one list after the other
+
+    @property
+    def side(self) -> Side:
+        return self.scores.side
 
     @cached_property
     def known_mean(self) -> Doubles:
@@ -90,39 +96,45 @@ class JudgedBlock:
         self.table[as_tensor(self.known.values, self.table), rows] = torch.from_numpy(self.known_logits).to(self.table)
 
     def logits(self, rows: Longs, answers: NDArray[np.integer]) -> Doubles:
-        return as_array(self.table[as_tensor(answers, self.table), as_tensor(rows, self.table)])
+        return as_array(self.scores.pick_true(self.table, self.scores.places(answers), rows))
 
 
 def judged_block(
-    judge: Judge, graph: Graph, scale: float, side: Side, given: Ints, relation: Ints, table: Tensor, work: Tensor
+    judge: Judge, graph: Graph, scores: Scores, given: Ints, relation: Ints, table: Tensor, work: Tensor
 ) -> JudgedBlock:
-    """From the scores of all entities, which are written over; `work` is room for as many numbers again."""
+    """From the scores of all entities, which are written over; `work` is room for as many numbers again.
+
+    Several processes judge together, each from the scores of its own entities.
+    """
+    side, together, scale = scores.side, scores.together, scores.model.scale
     known = graph.known[side].lookup(given, relation)
     table.mul_(torch.from_numpy(scale * judge.inverse_temperatures(side, relation)).to(table))
-    top = table.amax(0)
+    top = together.largest(table.amax(0))
     if not bool(top.isfinite().all()):
         raise RelWalkError("the model gives scores that are not numbers: it cannot discover. Train it again.")
     torch.sub(table, top, out=work)  # at most 0
     own = np.flatnonzero(~graph.has_loops[relation])  # these are not answers to questions about themselves
-    own_at = as_tensor(given[own], table), as_tensor(own, table)
+    own_at = _cells(scores.places(given[own]), own, table)
     work[own_at] = 0.0
-    entities = len(table) - np.bincount(own, minlength=len(given))
-    mean = as_array(work.sum(0)) / np.maximum(entities, 1)
-    squares = as_array(torch.linalg.vector_norm(work, dim=0)) ** 2 / np.maximum(entities, 1)
-    known_at = as_tensor(known.values, table), as_tensor(known.row_of_each_value(), table)
-    heights = as_array(work[known_at])
+    entities = len(graph.entities) - np.bincount(own, minlength=len(given))
+    mean = as_array(together.sum(work.sum(0))) / np.maximum(entities, 1)
+    lengths = torch.linalg.vector_norm(work, dim=0).double()
+    squares = as_array(together.sum(lengths**2)) / np.maximum(entities, 1)
+    known_place, row = scores.places(known.values), known.row_of_each_value()
+    heights = as_array(scores.pick_true(work, known_place, row))
+    known_at = _cells(known_place, row, table)
     work[own_at] = work[known_at] = table[own_at] = table[known_at] = -torch.inf
-    best = table.amax(0)
+    best = together.largest(table.amax(0))
     shift = torch.where(best.isneginf(), 0.0, best - top)  # sums are of differences to the best new answer
-    total = as_array(exp_(work.sub_(shift)).sum(0).masked_fill_(best.isneginf(), 0.0))
+    total = as_array(together.sum(exp_(work.sub_(shift)).sum(0).masked_fill_(best.isneginf(), 0.0)))
     highest = as_array(top)
     with np.errstate(divide="ignore"):
         log_new = highest + as_array(shift) + np.log(total)
-    log_all, row = log_new.copy(), known.row_of_each_value()
+    log_all = log_new.copy()
     np.logaddexp.at(log_all, row, highest[row] + heights)
     return JudgedBlock(
         judge,
-        side,
+        scores,
         given,
         relation,
         table,
@@ -134,6 +146,12 @@ def judged_block(
         known,
         highest[row] + heights,
     )
+
+
+def _cells(places: Longs, questions: Longs, table: Tensor) -> tuple[Tensor, Tensor]:
+    """Those cells of a table that are here."""
+    here = places < len(table)
+    return as_tensor(places[here], table), as_tensor(questions[here], table)
 
 
 def rounded(values: Doubles) -> Doubles:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from relwalk.checks import check_number, check_whole, shown
-from relwalk.discovery.best import LEAST, Best, Doubles, Links
+from relwalk.discovery.best import LEAST, Best, Doubles, Links, from_all
 from relwalk.discovery.judged import Judge, rounded
 from relwalk.discovery.questions import SideQuestions, whole_graph
 from relwalk.discovery.shares import fitted_shares
@@ -21,12 +21,14 @@ from relwalk.discovery.sweep import Sweep
 from relwalk.discovery.table import Column, Tabular, named
 from relwalk.errors import RelWalkError
 from relwalk.evaluation.labelled import triple_keys
+from relwalk.evaluation.scores import Scores
 from relwalk.graph.answers import Side
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Longs
 from relwalk.progress import Count, OnProgress, Progress
 from relwalk.progress import shown as shown_progress
 from relwalk.runs.run import Run
+from relwalk.together import ALONE
 
 MOST = 5_000_000  # links asked for at most
 MOST_LIKELY = 1 - 1e-12
@@ -135,6 +137,7 @@ def discover(
     all_questions: bool = False,
     block: int | None = None,
     progress: Progress = None,
+    scores: Mapping[Side, Scores] | None = None,
 ) -> Discovery:
     """The k most confident links that train, valid and test of a run's graph do not hold.
 
@@ -144,18 +147,21 @@ def discover(
     to itself only by relations that do so in the graph, and a triple that it holds as a false one is no link. With
     `min_confidence` only links of at least that confidence come. `missing` is how many facts the graph is thought to
     lack, if not as many as valid holds. `block` is how many scores to hold at a time. `progress`: see
-    `relwalk.progress`.
+    `relwalk.progress`. `scores` is what scores the questions of each side in the model's place, where this process has
+    only a part of it: all of them find the same links.
     """
     graph, judge = check_run(run).graph, _judge(run, min_confidence, missing)
     size, least = check_whole("k", k, 1, MOST), min_confidence or 0.0
     asked = whole_graph(graph, relation_ids(graph, relations), every=all_questions)
-    sweep = Sweep(run.model, graph, judge, run.keys, block)
+    sweep = Sweep(run.model, graph, judge, run.keys, block, scores)
     with shown_progress(progress) as on_progress:
         links = _most_worth(sweep, asked, size, least, on_progress)
     links = links.take(np.flatnonzero((links.worth >= least) & ~_known_false(graph, links))[:size])
     fitted = judge.probabilities
+    if sweep.together is not ALONE:
+        links = replace(links, rank=sweep.ranks(links))
     if fitted is not None:
-        links = replace(links, share=fitted_shares(run.model, graph, fitted, links))
+        links = replace(links, share=fitted_shares(run.model, graph, fitted, links, scores))
     lacking = None if fitted is None else float(judge.missing or fitted.facts)
     return Discovery(graph, links, None if fitted is None else links.worth, sum(map(len, asked.values())), lacking)
 
@@ -172,6 +178,9 @@ def _most_worth(sweep: Sweep, asked: dict[Side, SideQuestions], k: int, least: f
         count = Count(on_progress, sum(map(len, asked.values())), "discovering")
         for questions in asked.values():
             sweep.offer(questions, best, count.add)
+        if sweep.together is not ALONE:
+            found, best = from_all(best.found(), sweep.together), Best(room, least)
+            best.offer(found)
         links = _judged_by_both(sweep, best.found(), on_progress)
         if not best.full or links.worth[k - 1] >= best.bar or room >= PROPOSED * MOST:
             return links

@@ -8,7 +8,7 @@ of the links that are wanted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from relwalk.discovery.best import Best, Doubles, Links
 from relwalk.discovery.judged import Judge, JudgedBlock, as_array, as_tensor, judged_block
 from relwalk.discovery.questions import SideQuestions
 from relwalk.evaluation.scores import Scores
-from relwalk.graph.answers import Side
+from relwalk.graph.answers import SIDES, Side
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Ints, Lists, Longs
 from relwalk.models.base import Scorer
@@ -29,10 +29,23 @@ FIRST = 4  # answers of a question that are looked at before it is known whether
 
 
 class Sweep:
-    """Asks questions about a model and its graph, a block at a time."""
+    """Asks questions about a model and its graph, a block at a time.
 
-    def __init__(self, model: Scorer, graph: Graph, judge: Judge, keys: KeyCache, block: int | None = None) -> None:
-        self.model, self.graph, self.judge, self.keys = model, graph, judge, keys
+    `scores` is what scores the questions of each side in the model's place, where this process has a part of it.
+    """
+
+    def __init__(
+        self,
+        model: Scorer,
+        graph: Graph,
+        judge: Judge,
+        keys: KeyCache,
+        block: int | None = None,
+        scores: Mapping[Side, Scores] | None = None,
+    ) -> None:
+        self.model, self.graph, self.judge = model, graph, judge
+        self.scores = scores or {side: Scores(model, side, keys) for side in SIDES}
+        self.together = self.scores["tail"].together
         self.questions_at_a_time = min(CHUNK, max(1, (block or BLOCK) // model.entities))
         self.space = torch.empty(0, device=model.device)
 
@@ -53,6 +66,20 @@ class Sweep:
             done(len(own))
         return found
 
+    @torch.inference_mode()
+    def ranks(self, links: Links) -> Ints:
+        """The place of each link among the new answers to the question that proposed it, over all processes."""
+        found = np.zeros(len(links), np.int32)
+        for side, mine in (("tail", links.by_tail), ("head", ~links.by_tail)):
+            places = np.flatnonzero(mine)
+            some = links.take(places)
+            given, answer = (some.head, some.tail) if side == "tail" else (some.tail, some.head)
+            for block, rows, own in self.asking(side, given, some.relation):  # type: ignore[arg-type]
+                bars = torch.from_numpy(block.logits(rows, answer[own])).to(block.table)
+                above = [(block.table[:, row] > bar).sum() for row, bar in zip(rows.tolist(), bars, strict=True)]
+                found[places[own]] = 1 + self.together.sum(torch.stack(above)).cpu().numpy()
+        return found
+
     def asking(self, side: Side, given: Ints, relation: Ints) -> Iterator[tuple[JudgedBlock, Longs, Longs]]:
         """Blocks of the distinct questions among many; for each of those asked there, its row in the block, and its
         place among the many."""
@@ -70,12 +97,12 @@ class Sweep:
     def blocks(self, asked: SideQuestions) -> Iterator[tuple[int, JudgedBlock]]:
         """The number of a block's first question, and the block, valid until the next."""
         side, size = asked.side, self.questions_at_a_time
-        scores = Scores(self.model, side, self.keys)
+        scores = self.scores[side]
         for begin, end in asked.groups(by_relation=scores.by_relation):
-            keys = scores.keys(None, int(asked.between(begin, begin + 1)[1][0]))
+            keys = scores.keys(scores.own, int(asked.between(begin, begin + 1)[1][0]))
             for first in range(begin, end, CHUNK):
                 given, relation = asked.between(first, min(first + CHUNK, end))
-                ready = scores.ask(given, relation, None, keys)
+                ready = scores.ask(given, relation, scores.own, keys)
                 for start in range(0, len(given), size):
                     rows = np.arange(start, min(start + size, len(given)))
                     table = scores.score(ready, rows)  # (entities, questions)
@@ -83,8 +110,10 @@ class Sweep:
                     if self.space.numel() < table.numel():
                         self.space = torch.empty(table.numel(), device=table.device)
                     work = self.space[: table.numel()].view(table.shape)
-                    of = side, given[rows], relation[rows]
-                    yield first + start, judged_block(self.judge, self.graph, self.model.scale, *of, table, work)
+                    yield (
+                        first + start,
+                        judged_block(self.judge, self.graph, scores, given[rows], relation[rows], table, work),
+                    )
 
 
 def offer_block(block: JudgedBlock, best: Best) -> None:
@@ -97,6 +126,7 @@ def offer_block(block: JudgedBlock, best: Best) -> None:
         columns = block.table[:, as_tensor(passing, block.table)]
         values, answers = columns.T.contiguous().topk(take)  # (questions, take)
         logits, ids = as_array(values), answers.cpu().numpy().astype(np.int32)
+        ids = ids if block.scores.own is None else block.scores.own[ids].astype(np.int32)
         row, place = np.nonzero((logits <= before) & (logits > -np.inf))  # those above were offered before
         worth = block.worth(passing[row], logits[row, place])
         counts = worth >= best.bar

@@ -53,7 +53,7 @@ class Product(NamedTuple):
 
 
 class DecodedProduct(NamedTuple):
-    """The same of keys that are decoded from codes, a block at a time."""
+    """The same of keys that are made a block at a time, from codes or from a file."""
 
     keys: KeyBlocks
     queries: Tensor  # (questions, width)
@@ -89,11 +89,11 @@ class Scores:
         """The keys of candidates, of all entities for None; of one relation, if the model's depend on it."""
         if self.product is None:
             return None
-        if candidates is None and not self.by_relation and not self.product.coded:
+        if candidates is None and not self.by_relation and not self.product.by_blocks:
             return self.every.for_side(self.side)
         entities = None if candidates is None else self._tensor(candidates)
         one = torch.tensor(relation, device=self.device) if self.by_relation else None
-        if self.product.coded:
+        if self.product.by_blocks:
             return KeyBlocks(self.product, self.side, entities, one)
         return self.product.keys(self.side, entities, one)
 
@@ -136,6 +136,14 @@ class Scores:
         if not asked.finite and scores.numel() and bool(scores.amax().isnan()):
             raise RelWalkError("the model gives scores that are not numbers: it cannot be ranked. Train it again.")
         return scores
+
+    def places(self, entities: NDArray[np.integer]) -> Longs:
+        """The row of each entity in a table of scores of all that are here; beyond the last for one that is not."""
+        return entities.astype(np.int64)
+
+    def whole(self, given: Tensor, relations: Tensor) -> Tensor:
+        """The scores of all entities for a few questions.  # (questions, entities)"""
+        return self.model.score_all(self.side, given, relations)
 
     def pick(self, scores: Tensor, candidate: Longs, question: Longs) -> Tensor:
         """Single scores by their places.  # (places,)"""

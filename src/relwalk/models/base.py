@@ -87,8 +87,8 @@ class Scorer(nn.Module, ABC):
         """The score of every candidate as the answer to each question.  # (batch, candidates)"""
 
     def score_all(self, side: Side, given: Tensor, relations: Tensor, candidates: Tensor | None = None) -> Tensor:
-        """`score_candidates`; where entities are codes, of a block of candidates at a time.  # (batch, candidates)"""
-        if not self.coded:
+        """`score_candidates`; where entities go by blocks, of a block of them at a time.  # (batch, candidates)"""
+        if not self.by_blocks:
             return self.score_candidates(side, given, relations, candidates)
         every = torch.arange(self.entities, device=self.device) if candidates is None else candidates
         scores, start = torch.empty(len(given), every.shape[-1], device=self.device), 0
@@ -138,8 +138,13 @@ class Scorer(nn.Module, ABC):
         return any(table.coded for table in self.tables())
 
     @property
+    def by_blocks(self) -> bool:
+        """Whether entities are coded, or in a file: where all are asked for, there is no copy of all of them."""
+        return self.coded or any(table.mapped for table in self.tables())
+
+    @property
     def decoded_rows(self) -> int:
-        """How many entities a block of decoded ones has."""
+        """How many entities a block has, where they go by blocks."""
         return max(1, DECODED // sum(table.embedding_dim for table in self.tables()))
 
     def dropouts(self) -> dict[str, Dropout]:
@@ -243,11 +248,11 @@ class ProductScorer(Scorer, ABC):
     def key_blocks(
         self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None
     ) -> Iterator[Tensor]:
-        """The keys in order, all at once; of a model whose entities are codes, a block at a time, decoded on the way.
+        """The keys in order, all at once; of a model whose entities go by blocks, a block at a time, made on the way.
 
         `relations` is one for all of them, if any.
         """
-        if not self.coded:
+        if not self.by_blocks:
             yield self.keys(side, entities, relations)
             return
         count = self.entities if entities is None else len(entities)
@@ -261,7 +266,7 @@ class ProductScorer(Scorer, ABC):
 
     def products(self, side: Side, queries: Tensor, candidates: Tensor | None, relation: Tensor | None) -> Tensor:
         """Queries times the keys of candidates.  # (batch, candidates)"""
-        if not self.coded:
+        if not self.by_blocks:
             return queries @ self.keys(side, candidates, relation).T
         # Into one place: scores kept one by one between decoded blocks would keep the allocator from using their memory
         # again, and the whole table would be held after all.

@@ -39,7 +39,7 @@ class ComplEx(ProductScorer):
         super().__init__(entities, relations, dim)
         if dim % 2:
             raise RelWalkError(f"ComplEx needs an even dim (real and imaginary parts); found {dim}")
-        self.entity = EntityTable(normal_rows(entities, dim, generator) / dim**0.5)
+        self.entity = EntityTable(normal_rows(entities, dim, generator, over=dim**0.5))
         self.relation = nn.Parameter(torch.randn(relations, dim, generator=generator))
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 

@@ -41,8 +41,8 @@ class CP(ProductScorer):
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
-        self.head = EntityTable(normal_rows(entities, dim, generator) / dim**0.5)
-        self.tail = EntityTable(normal_rows(entities, dim, generator) / dim**0.5)
+        self.head = EntityTable(normal_rows(entities, dim, generator, over=dim**0.5))
+        self.tail = EntityTable(normal_rows(entities, dim, generator, over=dim**0.5))
         self.relation = nn.Parameter(torch.randn(relations, dim, generator=generator))
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 

@@ -47,9 +47,9 @@ class KeyCache:
 
 
 class KeyBlocks:
-    """The keys of candidates of a model whose entities are codes, to be gone through many times, a block at a time.
+    """The keys of candidates of a model whose entities go by blocks, to be gone through many times.
 
-    So many as fit into `KEPT` numbers are decoded once; more of them are decoded each time, and never held together.
+    So many as fit into `KEPT` numbers are made once; more of them are made each time, and never held together.
     """
 
     def __init__(self, model: ProductScorer, side: Side, entities: Tensor | None, relation: Tensor | None) -> None:

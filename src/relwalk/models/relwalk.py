@@ -78,7 +78,7 @@ class RelWalk(ProductScorer):
         )
         check_number("entity_scale", entity_scale, 0, LARGEST, above=True)
         self.scale = 1 / (2 * dim)
-        self.entity = EntityTable(entity_scale * normal_rows(entities, dim, generator))
+        self.entity = EntityTable(normal_rows(entities, dim, generator, times=entity_scale))
         self.blocks, width = blocks, dim // blocks
         shape = (relations, width, width) if blocks == 1 else (relations, blocks, width, width)
         self.R2 = nn.Parameter(start(start_from, relations * blocks, width, generator).view(shape))

@@ -32,7 +32,7 @@ class RESCAL(ProductScorer):
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
-        self.entity = EntityTable(normal_rows(entities, dim, generator) / dim**0.5)
+        self.entity = EntityTable(normal_rows(entities, dim, generator, over=dim**0.5))
         self.M = nn.Parameter(torch.randn(relations, dim, dim, generator=generator) / dim**0.5)
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 

@@ -24,7 +24,9 @@ def refuse_too_large(build: Callable[[], nn.Module], most: int, *, copies: int, 
         return
     with torch.device("meta"):
         needed = copies * sum(t.numel() * t.element_size() for t in build().state_dict().values())
-    refuse_beyond_memory(needed, what, "Take a smaller --dim, another --model, or a machine with more memory.")
+    refuse_beyond_memory(
+        needed, what, "Take a smaller --dim, another --model, --on-disk in training, or a machine with more memory."
+    )
 
 
 def most_numbers(entities: int, relations: int, dim: int, options: Iterable[object] = ()) -> int:

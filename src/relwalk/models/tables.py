@@ -11,19 +11,26 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from relwalk.mapped import MEMORY, DiskRoom, Room, is_mapped
+
 
 class EntityTable(nn.Embedding):
     """A vector for every entity: `table(ids)` are those of some, `table()` all of them.
 
     An `nn.Embedding` like any other; as one of these it is known to have a row per entity, so that the trainer finds
     it. With `sparse` its gradient names the rows it is about, and a step costs what those rows cost. An entity's bias
-    is a table of one column.
+    is a table of one column. Made within `tables_in` it is where that says.
     """
 
     coded = False  # its rows are decoded from fewer bytes: better some of them than all
+    mapped = False  # they are in a file: better some of them than a copy of all
 
     def __init__(self, weight: Tensor) -> None:
+        room = _room.get()
+        if isinstance(room, DiskRoom) and not is_mapped(weight):
+            weight = room.copy(weight)
         super().__init__(len(weight), weight.shape[1], _weight=weight)
+        self.mapped = is_mapped(weight)
 
     if TYPE_CHECKING:
 
@@ -34,7 +41,13 @@ class EntityTable(nn.Embedding):
         return self.weight if entities is None else F.embedding(entities, self.weight, sparse=self.sparse)
 
 
+def set_rows(table: EntityTable, rows: Tensor, *, mapped: bool = False) -> None:
+    """Other rows for a table, more or fewer of them, `mapped` from a file or not."""
+    table.weight, table.num_embeddings, table.mapped = nn.Parameter(rows), len(rows), mapped
+
+
 _kept: ContextVar[Tensor | None] = ContextVar("kept", default=None)
+_room: ContextVar[Room] = ContextVar("room", default=MEMORY)
 BLOCK = 1 << 14  # rows drawn at a time, where few are kept: sixteen numbers, or a multiple, are drawn together
 
 
@@ -48,20 +61,39 @@ def only_rows(entities: Tensor) -> Iterator[None]:
         _kept.reset(token)
 
 
-def normal_rows(entities: int, dim: int, generator: torch.Generator) -> Tensor:
-    """Where the vectors of entities start: numbers of a normal distribution.  # (entities, dim)
+@contextmanager
+def tables_in(room: Room) -> Iterator[None]:
+    """Within, tables are made in memory, or in files that are mapped."""
+    token = _room.set(room)
+    try:
+        yield
+    finally:
+        _room.reset(token)
 
-    Within `only_rows` those of some entities, a block after the other: there is never room for all of them.
+
+def normal_rows(
+    entities: int, dim: int, generator: torch.Generator, *, times: float = 1.0, over: float = 1.0
+) -> Tensor:
+    """Where the vectors of entities start: normal numbers, times one number, over another.  # (entities, dim)
+
+    Within `only_rows` those of some entities, and within `tables_in` where that says, a block after the other: there is
+    never room for all of them.
     """
-    kept = _kept.get()
-    if kept is None:
-        return torch.randn(entities, dim, generator=generator)
+    kept, room = _kept.get(), _room.get()
+    if torch.get_default_device().type == "meta":
+        return torch.empty(entities, dim)  # to draw none of them would take seconds of imports
+    if kept is not None and len(kept) == 0:
+        return room.empty((0, dim))  # what comes after them is drawn otherwise: for a model that is to be filled in
+    if kept is None and not isinstance(room, DiskRoom):
+        return torch.randn(entities, dim, generator=generator).mul_(times).div_(over)
     starts = list(range(0, max(entities - BLOCK, 1), BLOCK))  # the last block is the largest: its end is drawn apart
-    parts = []
+    found, done = room.empty((entities if kept is None else len(kept), dim)), 0
     for start, end in zip(starts, [*starts[1:], entities], strict=True):
-        rows = torch.randn(end - start, dim, generator=generator)
-        parts.append(rows[kept[(kept >= start) & (kept < end)] - start])
-    return torch.cat(parts)
+        rows = torch.randn(end - start, dim, generator=generator).mul_(times).div_(over)
+        rows = rows if kept is None else rows[kept[(kept >= start) & (kept < end)] - start]
+        found[done : done + len(rows)] = rows
+        done += len(rows)
+    return found
 
 
 class Dropout(nn.Module):

@@ -38,7 +38,7 @@ class TransD(ProductScorer):
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
         self.entity, self.entity_projection = (
-            EntityTable(normal_rows(entities, dim, generator) / dim**0.5) for _ in range(2)
+            EntityTable(normal_rows(entities, dim, generator, over=dim**0.5)) for _ in range(2)
         )
         self.relation, self.relation_projection = (
             nn.Parameter(torch.randn(relations, dim, generator=generator) / dim**0.5) for _ in range(2)

@@ -52,7 +52,7 @@ class TransE(ProductScorer):
         if distance not in ("squared-l2", "l1"):
             raise UnknownChoice("distance", distance, ("squared-l2", "l1"))
         self.is_product, self.constrained = distance == "squared-l2", unit_norms
-        self.entity = EntityTable(normal_rows(entities, dim, generator) / dim**0.5)
+        self.entity = EntityTable(normal_rows(entities, dim, generator, over=dim**0.5))
         self.relation = nn.Parameter(torch.randn(relations, dim, generator=generator) / dim**0.5)
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
         if unit_norms:

@@ -25,7 +25,7 @@ class Unstructured(ProductScorer):
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
-        self.entity = EntityTable(normal_rows(entities, dim, generator) / dim**0.5)
+        self.entity = EntityTable(normal_rows(entities, dim, generator, over=dim**0.5))
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:

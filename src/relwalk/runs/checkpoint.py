@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from pydantic import TypeAdapter, ValidationError
-from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from relwalk.errors import RunError
@@ -123,7 +122,7 @@ def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], metadata: Mappin
     it, if there are any."""
     own = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     said = {**metadata, "digest": digest_of(own, metadata)}
-    put_in_place(path, to_bytes(own, said), metadata.get(INDEX))
+    put_in_place(path, own, said, metadata.get(INDEX))
 
 
 def read_checkpoint(path: Path, wanted: Wanted | None = None) -> tuple[dict[str, Tensor], Progress]:

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from relwalk.checks import MOST
@@ -34,9 +33,11 @@ from relwalk.errors import RelWalkError, RunError
 from relwalk.evaluation.probabilities import Probabilities
 from relwalk.files import sha256
 from relwalk.graph.graph import Graph
+from relwalk.memory import available_memory
 from relwalk.models import MODELS, Model, Scorer, build_model, model_class
 from relwalk.models.compressed import compressed_blank
 from relwalk.models.keys import KeyCache
+from relwalk.models.tables import EntityTable, only_rows, set_rows
 from relwalk.runs.checkpoint import best_weights, check_weights, read_progress
 from relwalk.runs.folder import CHECKPOINT, RECORD, WEIGHTS, begin
 from relwalk.runs.graph_files import GRAPH_FILES, read_graph_files, write_graph_files
@@ -46,6 +47,8 @@ from relwalk.runs.tensor_file import Spec, check_specs
 
 FIRST_NAMES = {"entity": "entity.weight", "base.entity": "base.entity.weight"}  # of weights in format 1
 CHEAP = 1 << 26  # numbers, a quarter of a gigabyte: a model of so many is built without a second thought
+NONE = torch.zeros(0, dtype=torch.long)
+KEYS = 4  # times the weights: memory that is to be free for keys of all entities to be kept
 
 
 @dataclass(frozen=True)
@@ -178,8 +181,7 @@ def finish_run(path: Path, record: RunRecord, model: Scorer, metrics: Mapping[st
 
 def write_weights(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
     """The learned weights; the metadata have the index of the files of rows that belong to them, if there are any."""
-    own = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    put_in_place(path / WEIGHTS, save_tensors(own, metadata), (metadata or {}).get(INDEX))
+    put_in_place(path / WEIGHTS, tensors, metadata, (metadata or {}).get(INDEX))
 
 
 def finish_record(path: Path, record: RunRecord, metrics: Mapping[str, Any]) -> RunRecord:
@@ -196,13 +198,13 @@ def load_run(
     device: str = "cpu",
     anyway: bool = False,
     model: type[Scorer] | None = None,
-    making: Callable[[int], AbstractContextManager[None]] = lambda entities: nullcontext(),
+    making: Callable[[int], AbstractContextManager[None]] | None = None,
     keep_part: Callable[[Scorer], Wanted | None] = lambda model: None,
 ) -> Run:
     """A run from its folder. An unfinished one comes with the best weights of its last checkpoint, and its `state`
     says so; one that diverged is refused, unless `anyway`. One of a model that is not listed needs its class: no code
-    is imported because a folder names it. One of several processes may `keep_part` of the entities' rows, and be
-    `making` no others."""
+    is imported because a folder names it. The rows of a large one are mapped from its file, and read when they are
+    needed. One of several processes may `keep_part` of the entities' rows, and be `making` no others."""
     path, place = Path(path), find_device(device)
     record = read_record(path)
     graph = read_run_graph(path, record)
@@ -214,11 +216,28 @@ def load_run(
     plan = blueprint(path, record, graph, model=model)
     _check_weights(path, record, plan)
     epoch = read_progress(path / CHECKPOINT).epoch if record.status != "finished" else None
-    with making(len(graph.entities)):
-        loaded = fresh_model(record, graph, model=model) if next(plan.parameters()).is_meta else plan
+    large, coded = next(plan.parameters()).is_meta, record.model.compression is not None
+    mapped = large and not coded and making is None
+    with making(len(graph.entities)) if making is not None else only_rows(NONE) if mapped else nullcontext():
+        loaded = fresh_model(record, graph, copies=0 if mapped else 1, model=model) if large else plan
     weights = _read_weights(path, record, keep_part(loaded))
+    if mapped:
+        _prepare_rows(loaded, weights, mapped=place.type == "cpu" and not _has_room(weights))
     loaded.load_state_dict(weights, assign=True)  # as they are mapped from the file: what is not asked for is not read
     return Run(path, record, graph, loaded.to(place).eval(), epoch)
+
+
+def _has_room(weights: Mapping[str, Tensor]) -> bool:
+    """Whether there is room in memory for the keys of all entities, which make answers faster, and much beside them."""
+    room = available_memory()
+    return room is not None and KEYS * sum(t.numel() * t.element_size() for t in weights.values()) <= room
+
+
+def _prepare_rows(model: Scorer, weights: Mapping[str, Tensor], *, mapped: bool) -> None:
+    """Give the tables of a model as many rows as their weights have; `mapped` ones are gone through by blocks."""
+    for name, table in model.named_modules():
+        if isinstance(table, EntityTable):
+            set_rows(table, torch.empty_like(weights[f"{name}.weight"], device="meta"), mapped=mapped)
 
 
 def read_state(path: Path) -> RunState:
@@ -276,16 +295,14 @@ def _kind(record: ModelRecord, model: type[Scorer] | None) -> Model:
 def blueprint(path: Path, record: RunRecord, graph: Graph, *, model: type[Scorer] | None = None) -> Scorer:
     """The model to compare files with, by the names, types and shapes of its weights.
 
-    One that could take more memory than its weights on disk has no numbers (the device "meta"), whatever a damaged
-    record promises. To build that way costs a second of imports, so others are simply built.
+    A large one has no numbers (the device "meta"), whatever a damaged record promises. To build that way costs a second
+    of imports, so others are simply built.
     """
     relations, dim, how = 2 * len(graph.relations), record.model.dim, record.model.compression
     entities = len(graph.entities) if how is None or how.entities is None else 1  # of codes, a row is built
     most = 2 * (entities * dim + relations * dim**2)  # of any model here
-    sizes = [(path / name).stat().st_size for name in (WEIGHTS, CHECKPOINT) if (path / name).is_file()]
-    modest = most < max([CHEAP, *(size // 2 for size in sizes)])
     try:
-        with nullcontext() if modest else torch.device("meta"):
+        with nullcontext() if most < CHEAP else torch.device("meta"):
             return fresh_model(record, graph, model=model)
     except RunError as error:
         raise RunError(f"{path / RECORD}: {error}") from error

@@ -17,13 +17,12 @@ from typing import NamedTuple, Self
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from relwalk.errors import RunError
-from relwalk.files import parse_json, sha256, write_atomically
+from relwalk.files import parse_json, sha256
 from relwalk.runs.folder import shards_in
-from relwalk.runs.tensor_file import CURE, Spec, read_header, read_tensors
+from relwalk.runs.tensor_file import CURE, Spec, file_parts, read_header, read_tensors, write_tensors
 
 ENTITIES = "shard/entities"  # of the rows of a file, in its own list of tensors
 INDEX = "shards"  # in the metadata of the file that vouches
@@ -54,10 +53,12 @@ class Wanted(NamedTuple):
 
 def write_shard(path: Path, rows: Mapping[str, Tensor], entities: Tensor, rank: int, size: int) -> tuple[str, str]:
     """The rows of one process, for the file `path` to vouch for: the name of their file and its checksum."""
-    content = to_bytes({**{name: x.detach().cpu().contiguous() for name, x in rows.items()}, ENTITIES: entities})
-    digest = hashlib.sha256(content).hexdigest()
+    tensors, hashed = {**rows, ENTITIES: entities}, hashlib.sha256()
+    for part in file_parts(tensors):
+        hashed.update(part)
+    digest = hashed.hexdigest()
     name = f"{path.stem}.{rank}-of-{size}.{digest[:12]}{path.suffix}"
-    write_atomically(path.with_name(name), content)
+    write_tensors(path.with_name(name), tensors)
     return name, digest
 
 
@@ -68,9 +69,11 @@ def index_of(rows: Mapping[str, Tensor], entities: int, files: Iterable[tuple[st
     return ShardIndex(entities=entities, tables=tables, files=dict(files)).model_dump_json()
 
 
-def put_in_place(path: Path, content: bytes, index: str | None = None) -> None:
+def put_in_place(
+    path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None, index: str | None = None
+) -> None:
     """Write a file that vouches for those of the index, and for no others: older ones are removed."""
-    write_atomically(path, content)
+    write_tensors(path, tensors, metadata)
     kept = json.loads(index)["files"] if index is not None else {}
     for name in shards_in(path.parent, path.stem):
         if name not in kept:

@@ -1,8 +1,12 @@
-"""Safetensors files, looked at before they are read: what a header promises costs nothing to check."""
+"""Safetensors files, looked at before they are read: what a header promises costs nothing to check.
+
+Read, they are mapped from the file; written, they go there as they are: neither takes the memory of what they hold.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,17 +15,18 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from relwalk.errors import RunError
+from relwalk.files import atomic_file
 
 CURE = "Restore the file, or train again."
-DTYPES = {  # the names that the format gives them
+DTYPES = {  # the names that the format gives them, in the order in which they stand in a file
+    torch.int64: "I64",
     torch.float64: "F64",
     torch.float32: "F32",
-    torch.float16: "F16",
-    torch.bfloat16: "BF16",
-    torch.int64: "I64",
     torch.int32: "I32",
-    torch.uint8: "U8",
+    torch.bfloat16: "BF16",
+    torch.float16: "F16",
     torch.int8: "I8",
+    torch.uint8: "U8",
 }
 
 
@@ -51,12 +56,35 @@ def read_header(path: Path) -> tuple[dict[str, str], dict[str, Spec]]:
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """All tensors of a file. Check the header first: here they take the memory that it promises."""
+    """All tensors of a file, mapped: what is used of them takes memory, what is changed no longer follows the file."""
     try:
         with safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise RunError(f"{path} is not a readable safetensors file ({error}). {CURE}") from error
+
+
+def file_parts(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> Iterator[memoryview]:
+    """The bytes of a file, as the library writes them: the header, then each tensor as it lies in memory."""
+    places = list(DTYPES)
+    order = sorted(tensors, key=lambda name: (places.index(tensors[name].dtype), name))
+    header: dict[str, object] = {"__metadata__": dict(sorted(metadata.items()))} if metadata is not None else {}
+    begin, values = 0, {name: tensors[name].detach().cpu().contiguous() for name in order}
+    for name, value in values.items():
+        spec, end = Spec.from_tensor(value), begin + value.numel() * value.element_size()
+        header[name] = {"dtype": spec.dtype, "shape": list(spec.shape), "data_offsets": [begin, end]}
+        begin = end
+    words = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    words += b" " * (-len(words) % 8)
+    yield memoryview(len(words).to_bytes(8, "little") + words)
+    yield from (value.reshape(-1).view(torch.uint8).numpy().data for value in values.values())
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """Write a file that is whole or not there; what it holds is not copied on the way."""
+    with atomic_file(path) as file:
+        for part in file_parts(tensors, metadata):
+            file.write(part)
 
 
 def check_specs(path: Path, found: Mapping[str, Spec], expected: Mapping[str, Spec]) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from relwalk.launch import launch_name
 from relwalk.memory import FLOAT, available_memory
 from relwalk.models.base import Scorer
-from relwalk.models.tables import EntityTable
+from relwalk.models.tables import EntityTable, set_rows
 from relwalk.runs.checkpoint import WEIGHTS as PARTS
 from relwalk.runs.checkpoint import Owner, write_checkpoint
 from relwalk.runs.folder import CHECKPOINT, WEIGHTS, folder_to_resume, is_run
@@ -19,7 +19,7 @@ from relwalk.runs.record import RunRecord, read_record
 from relwalk.runs.run import write_weights
 from relwalk.runs.shard_files import INDEX, Wanted, index_of, whole_header, whole_tensors, write_shard
 from relwalk.runs.tensor_file import read_header
-from relwalk.sharded.shards import Shards, set_rows
+from relwalk.sharded.shards import Shards
 from relwalk.training.checkpoint import frozen, restore_checkpoint
 from relwalk.training.trainer import Trainer
 

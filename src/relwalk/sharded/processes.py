@@ -13,15 +13,18 @@ import torch
 from relwalk.errors import RelWalkError
 from relwalk.evaluation.ranking import rank
 from relwalk.evaluation.result import RankingResult
+from relwalk.evaluation.scores import Scores
+from relwalk.graph.answers import Side
 from relwalk.graph.graph import Graph, Split
 from relwalk.launch import several, started_again
 from relwalk.models import Scorer
 from relwalk.models.tables import only_rows
+from relwalk.prediction import Asker
 from relwalk.runs import folder
 from relwalk.runs.checkpoint import Owner
 from relwalk.runs.folder import WEIGHTS
 from relwalk.runs.record import RunRecord, software_versions, write_record
-from relwalk.runs.run import finish_record, write_weights
+from relwalk.runs.run import Run, finish_record, write_weights
 from relwalk.runs.shard_files import Wanted
 from relwalk.together import ALONE, Together
 from relwalk.training.checkpoint import restore_checkpoint, save_checkpoint
@@ -62,9 +65,6 @@ class OneProcess:
     def keep_part(self, model: Scorer) -> Wanted | None:
         """Leave in the tables of a model what this process keeps of it, and say which rows that is; None: all."""
         return None
-
-    def check_run(self, record: RunRecord) -> None:
-        """Refuse to rank runs that are not the same in all processes."""
 
     def task(self, graph: Graph, settings: TrainingSettings, device: torch.device) -> Task:
         return OBJECTIVES[settings.objective.name](graph, settings, settings.objective, device)
@@ -144,8 +144,21 @@ class Ranks(OneProcess):
         keep_own(model, self.shards)
         return Wanted(frozenset(table_names(model)), self.shards.own)
 
-    def check_run(self, record: RunRecord) -> None:
-        self.world.check_same({"versions": software_versions(), "run": record.model_dump(mode="json")})
+    def check_run(self, record: RunRecord, **asked: Any) -> None:
+        """Refuse runs that are not the same in all processes, or that are not asked the same."""
+        self.world.check_same({"versions": software_versions(), "run": record.model_dump(mode="json"), **asked})
+
+    def scores(self, model: Scorer) -> Mapping[Side, Scores]:
+        """What scores questions in the place of a model of which this process has a part."""
+        from relwalk.sharded.ranking import sharded_scores
+
+        return sharded_scores(model, self._shards)
+
+    def asker(self, run: Run) -> Asker:
+        """What scores queries in the place of a run of which this process has a part."""
+        from relwalk.sharded.answers import ShardedAsker
+
+        return ShardedAsker(run, self._shards)
 
     def task(self, graph: Graph, settings: TrainingSettings, device: torch.device) -> Task:
         from relwalk.sharded.likelihood import ShardedLikelihood
@@ -153,9 +166,7 @@ class Ranks(OneProcess):
         return ShardedLikelihood(graph, settings, settings.objective, device, self._shards)
 
     def rank(self, model: Scorer, graph: Graph, split: Split, **how: Any) -> RankingResult:
-        from relwalk.sharded.ranking import sharded_scores
-
-        return rank(model, graph, split, scores=sharded_scores(model, self._shards), **how)
+        return rank(model, graph, split, scores=self.scores(model), **how)
 
     @contextmanager
     def begin(self, path: Path, write: Callable[[Path], None], *, force: bool) -> Iterator[Path]:
@@ -224,11 +235,14 @@ def _with_probabilities(record: RunRecord, model: Scorer, graph: Graph) -> RunRe
     return record.model_copy(update={"probabilities": fitted})
 
 
-@cache
 def processes() -> OneProcess:
     """This process, alone or among the others."""
-    if not several():
-        return OneProcess()
+    return ranks() if several() else OneProcess()
+
+
+@cache
+def ranks() -> Ranks:
+    """This process among the others."""
     from relwalk.sharded.world import World
 
     return Ranks(World())

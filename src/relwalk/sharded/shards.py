@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from relwalk.models.base import Scorer
-from relwalk.models.tables import EntityTable
+from relwalk.models.tables import EntityTable, set_rows
 from relwalk.sharded.world import World
 
 
@@ -29,6 +29,12 @@ class Shards:
             self.owner[members], self.row[members] = rank, torch.arange(len(members))
         self.own = (self.owner == world.rank).nonzero().squeeze(1)  # (rows,) the entities of this process
 
+        self.most_rows = -(-entities // world.size)
+
+    def in_order(self, parts: Tensor) -> Tensor:
+        """Columns of all processes in the order of the entities.  # (processes, n, most_rows) to (n, entities)"""
+        return parts[self.owner, :, self.row].T
+
     def here(self, entities: Tensor) -> Tensor:
         """Whether this process has them."""
         return self.owner[entities] == self.world.rank
@@ -40,11 +46,6 @@ def keep_own(model: Scorer, shards: Shards) -> None:
     for table in model.tables():
         if len(table.weight) == shards.entities:
             set_rows(table, table.weight[shards.own])
-
-
-def set_rows(table: EntityTable, rows: Tensor) -> None:
-    """Other rows for a table, more or fewer of them."""
-    table.weight, table.num_embeddings = torch.nn.Parameter(rows), len(rows)
 
 
 class Rows(NamedTuple):

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from relwalk.mapped import MEMORY, Room, blocks
 from relwalk.models.base import Scorer
 from relwalk.models.orthogonal import nearest_orthogonal
 
@@ -18,7 +19,8 @@ class Average:
     The mean of orthogonal matrices is replaced by the orthogonal matrix next to it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, room: Room = MEMORY) -> None:
+        self.room = room
         self.count = 0
         self.mean: dict[str, Tensor] = {}
 
@@ -27,9 +29,10 @@ class Average:
         self.count += 1
         for name, weights in model.state_dict().items():
             if name in self.mean and weights.is_floating_point():
-                self.mean[name] += (weights - self.mean[name]) / self.count
+                for mean, rows in zip(blocks(self.mean[name]), blocks(weights), strict=True):
+                    mean += (rows - mean) / self.count
             else:  # the first, or a count that a batch norm keeps
-                self.mean[name] = weights.clone()
+                self.mean[name] = self.room.copy(weights)
 
     def weights(self, model: Scorer) -> dict[str, Tensor]:
         orthogonal = {id(weights) for weights in model.orthogonal()}
@@ -39,7 +42,7 @@ class Average:
     @contextmanager
     def within(self, model: Scorer) -> Iterator[None]:
         """Within, the model has the averaged weights."""
-        own = {name: weights.clone() for name, weights in model.state_dict().items()}
+        own = {name: self.room.copy(weights) for name, weights in model.state_dict().items()}
         model.load_state_dict(self.weights(model))
         try:
             yield

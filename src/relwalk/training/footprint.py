@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from relwalk.mapped import DiskRoom
 from relwalk.memory import FLOAT, available_memory, refuse_beyond_memory
 from relwalk.models.base import Scorer
 from relwalk.training.all_entities import AllEntities
@@ -19,15 +20,14 @@ def memory_needed(trainer: Trainer) -> int:
     """Bytes of the whole process at the peak of a training that is about to begin, roughly.
 
     What is held already, what the training adds to the weights (gradients, what the optimiser remembers, the best and
-    the averaged weights), a step's scores, and a checkpoint on its way to the disk: what they free is kept
-    (`keep_freed_memory`). Within a fifth of what three trainings took that held between 0.5 and 1.4 GiB.
+    the averaged weights, unless they have room on the disk), and a step's scores.
     """
     settings = trainer.settings
     weights = FLOAT * sum(weights.numel() for weights in trainer.model.parameters())
     copies = REMEMBERED[settings.optimizer] + (trainer.validate is not None) + (settings.average_from is not None)
+    held = 0 if isinstance(trainer.room, DiskRoom) else copies * weights
     gradients = 0 if trainer.task.few_entities else weights
-    checkpoint = 2 * (1 + copies) * weights if trainer.checkpoint is not None else 0
-    return resident() + RUNTIME + gradients + copies * weights + trainer.task.step_bytes(trainer.model) + checkpoint
+    return resident() + RUNTIME + gradients + held + trainer.task.step_bytes(trainer.model)
 
 
 def refuse_large_step(task: Task, model: Scorer) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from relwalk.mapped import MEMORY, Room
 from relwalk.together import Together
 
 State = dict[str, Tensor]
@@ -31,8 +32,9 @@ class Group:
 class Optimizer(ABC):
     """Steps groups of weights, and remembers what it needs of each as named tensors."""
 
-    def __init__(self, groups: Iterable[Group]) -> None:
-        self.groups = list(groups)
+    def __init__(self, groups: Iterable[Group], room: Room = MEMORY) -> None:
+        """`room` is where it remembers what is as large as the weights."""
+        self.groups, self.room = list(groups), room
         self.states: list[State] = [{} for _ in self.weights()]
 
     def weights(self) -> list[Tensor]:
@@ -79,7 +81,7 @@ class Optimizer(ABC):
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         for index, weights in enumerate(self.weights()):
             own = {name.split("/", 1)[1]: t for name, t in tensors.items() if name.split("/", 1)[0] == str(index)}
-            self.states[index] = {key: tensor.to(weights.device, copy=True) for key, tensor in own.items()}
+            self.states[index] = {key: self.room.copy(tensor.to(weights.device)) for key, tensor in own.items()}
 
 
 def _named(states: Iterable[State]) -> State:
@@ -113,7 +115,7 @@ class Adagrad(Optimizer):
             weights.addcdiv_(gradient, self.roots(state["sum"], gradient), value=-group.lr)
 
     def memory(self, weights: Tensor, start: float = 0.0) -> State:
-        return {"sum": torch.full_like(weights, start)}
+        return {"sum": self.room.full_like(weights, start)}
 
     def add_squares(self, sums: Tensor, gradient: Tensor) -> None:
         sums.addcmul_(gradient, gradient)
@@ -139,7 +141,8 @@ class Adam(Optimizer):
     """x <- x - lr m̂ / (sqrt(v̂) + ε), running means of g and g² (Kingma, Ba 2015): β = .9 and .999."""
 
     def memory(self, weights: Tensor, start: float = 0.0) -> State:
-        return {"step": torch.zeros(()), "mean": torch.zeros_like(weights), "square": torch.zeros_like(weights)}
+        moments = {name: self.room.full_like(weights, 0.0) for name in ("mean", "square")}
+        return {"step": torch.zeros(()), **moments}
 
     def move(self, weights: Tensor, gradient: Tensor, state: State, group: Group) -> None:
         state["step"] += 1

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
+from relwalk.mapped import MEMORY, DiskRoom, Room
 from relwalk.models.base import Scorer
 from relwalk.training.common import CommonSettings
 from relwalk.training.kbgan import NegativeGenerator
@@ -21,7 +22,7 @@ OPTIMIZERS: dict[str, type[Optimizer]] = {
 ROTATION_LR = 0.3  # relation_lr of orthogonal matrices when none is given
 
 
-def build_optimizers(model: Scorer, settings: CommonSettings) -> list[Optimizer]:
+def build_optimizers(model: Scorer, settings: CommonSettings, room: Room = MEMORY) -> list[Optimizer]:
     """One optimiser for all free weights, and one that keeps the orthogonal ones orthogonal."""
     orthogonal, tables = model.orthogonal(), [table.weight for table in model.tables()]
     apart = {id(weights) for weights in (*tables, *orthogonal)}
@@ -30,7 +31,7 @@ def build_optimizers(model: Scorer, settings: CommonSettings) -> list[Optimizer]
     groups = [Group([*tables], settings.lr, one_triple)]
     if free:
         groups.append(Group(free, settings.lr if settings.relation_lr is None else settings.relation_lr, one_triple))
-    optimizers = [OPTIMIZERS[settings.optimizer](groups)]
+    optimizers = [OPTIMIZERS[settings.optimizer](groups, room)]
     if orthogonal:
         optimizers.append(
             OrthogonalAdagrad(
@@ -40,20 +41,22 @@ def build_optimizers(model: Scorer, settings: CommonSettings) -> list[Optimizer]
     return optimizers
 
 
-def build_all_optimizers(model: Scorer, beside: NegativeGenerator | None, settings: CommonSettings) -> list[Optimizer]:
+def build_all_optimizers(
+    model: Scorer, beside: NegativeGenerator | None, settings: CommonSettings, room: Room = MEMORY
+) -> list[Optimizer]:
     """Those of a model, then those of the one that chooses its negatives."""
     if beside is None:
-        return build_optimizers(model, settings)
+        return build_optimizers(model, settings, room)
     own = settings.model_copy(update={"lr": beside.lr, "relation_lr": beside.lr})
-    return [*build_optimizers(model, settings), *build_optimizers(beside.model, own)]
+    return [*build_optimizers(model, settings, room), *build_optimizers(beside.model, own, room)]
 
 
 REMEMBERED = {"sgd": 0, "rowwise-adagrad": 0, "adagrad": 1, "adam": 2}  # numbers for each weight
 
 
-def copies_held(settings: CommonSettings) -> int:
+def copies_held(settings: CommonSettings, room: Room = MEMORY) -> int:
     """How often training has a model in memory, at least: its weights, the best ones so far, and the optimiser's."""
-    return 2 + REMEMBERED[settings.optimizer]
+    return 0 if isinstance(room, DiskRoom) else 2 + REMEMBERED[settings.optimizer]
 
 
 def optimizer_tensors(optimizers: Sequence[Optimizer]) -> dict[str, Tensor]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from relwalk.mapped import MEMORY, Room
 from relwalk.models.orthogonal import nearest_orthogonal
 from relwalk.models.relation_matmul import Factors, collect_factors
 from relwalk.together import Together
@@ -37,8 +38,8 @@ class OrthogonalAdagrad(Optimizer):
     where the step is not a small one.
     """
 
-    def __init__(self, groups: Iterable[Group]) -> None:
-        super().__init__(groups)
+    def __init__(self, groups: Iterable[Group], room: Room = MEMORY) -> None:
+        super().__init__(groups, room)
         self.factors: list[list[Factors]] = [[] for _ in self.weights()]
 
     @contextmanager

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from relwalk.errors import Interrupted, TrainingDiverged
+from relwalk.mapped import MEMORY, Room, all_finite
 from relwalk.models.base import Scorer
 from relwalk.runs.checkpoint import Epoch, Progress
 from relwalk.together import ALONE, Together
@@ -75,7 +76,8 @@ class Trainer:
     `Interrupted` as well: the checkpoint is then that of the last step, and validation is made when training goes on.
 
     Several processes may train one model `together`, each with a part of its entities: each has a trainer, whose losses
-    add up, and all take the same decisions at the same step.
+    add up, and all take the same decisions at the same step. `room` is where there is room for what is as large as the
+    weights: best and mean ones, and what optimizers remember.
     """
 
     def __init__(
@@ -89,14 +91,15 @@ class Trainer:
         observer: Observer | None = None,
         stop: Callable[[], bool] | None = None,
         together: Together = ALONE,
+        room: Room = MEMORY,
     ) -> None:
-        self.together = together
+        self.together, self.room = together, room
         self.model, self.task, self.settings = model, task, settings
         self.validate, self.checkpoint, self.observer, self.stop = validate, checkpoint, observer, stop
-        self.optimizers = build_all_optimizers(model, task.negative_generator, settings)
+        self.optimizers = build_all_optimizers(model, task.negative_generator, settings, room)
         self.full_rates = [[group.lr for group in optimizer.groups] for optimizer in self.optimizers]
         self.progress = Progress()
-        self.average = Average()
+        self.average = Average(room)
         self.best: dict[str, Tensor] | None = None
         self.random_state: Tensor | None = None  # of the epoch's generator after the last whole step
         self._last_checkpoint = time.monotonic()
@@ -251,7 +254,7 @@ class Trainer:
         with self.average.within(self.model) if self.average.count else nullcontext():
             metric = validate(self.model)
             if self.progress.note_metric(metric, epoch):
-                self.best = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+                self.best = {name: self.room.copy(tensor) for name, tensor in self.model.state_dict().items()}
             elif self.settings.schedule.drops_after(self.progress.validations_without_gain):
                 self.progress.rate_drops += 1
         return metric
@@ -277,7 +280,7 @@ class Trainer:
         where = f"after step {self.progress.step} of epoch {self.progress.epoch + 1}"
         beside = self.task.negative_generator
         others = [] if beside is None else [(f"{name} of the generator", w) for name, w in beside.named_parameters()]
-        wrong = [n for n, weights in [*self.model.named_parameters(), *others] if not bool(weights.isfinite().all())]
+        wrong = [n for n, weights in [*self.model.named_parameters(), *others] if not all_finite(weights)]
         if self.together.any(bool(wrong)):
             raise self._diverged(f"{where} {wrong[0] if wrong else 'a table'} holds values that are not numbers")
 
