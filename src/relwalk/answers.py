@@ -12,6 +12,7 @@ ENTITIES = (
     "share: p(answer | question) among all answers, fitted on valid; confidence: how often such new links were "
     "held-out facts, a lower bound, as the graph is incomplete"
 )
+INDEXED = f"{ENTITIES}; by an index: over its short list and a sample of the other entities"
 RELATIONS = "share: p(relation | head, tail) among all relations, fitted on valid"
 
 

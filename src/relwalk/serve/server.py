@@ -15,6 +15,7 @@ from pathlib import Path
 import uvicorn
 
 from relwalk.errors import RelWalkError
+from relwalk.key_index import find_faiss
 from relwalk.serve.app import create_app
 from relwalk.serve.limits import SECONDS
 from relwalk.serve.opened import Shelf, distinct_names, open_folder
@@ -57,15 +58,18 @@ def serve(
     open_page: bool = False,
     device: str = "cpu",
     anyway: bool = False,
+    index: bool = False,
     tell: Callable[[str], None] = lambda words: None,
 ) -> None:
-    """Serve runs until told to end. `tell` hears where, once it answers."""
+    """Serve runs until told to end, with an `index` over their keys if wanted. `tell` hears where, once it answers."""
+    if index:
+        find_faiss()
     local = is_loopback(host)
     check_token(host, local, token)
     with bound(host, port) as sock:
         names = distinct_names(folders)
         pairs = zip(folders, names, strict=True)
-        runs = [open_folder(folder, name, device=device, anyway=anyway) for folder, name in pairs]
+        runs = [open_folder(folder, name, device=device, anyway=anyway, index=index) for folder, name in pairs]
         app = create_app(Shelf(runs), token=token, local=local, watch=WATCH if watch else None)
         config = uvicorn.Config(
             app,
