@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from relwalk.display import Shown, caption, html_table
@@ -55,7 +55,8 @@ class Answers(Shown):
         return self.answers[index]
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"answers": [asdict(answer) for answer in self.answers]}
+        # Not by `asdict`, which copies whatever it finds: a service makes ten of these for every answer.
+        return {**vars(self), "answers": [dict(vars(answer)) for answer in self.answers]}
 
     @property
     def question(self) -> str:

@@ -300,7 +300,7 @@ def _log_z(scores: Tensor, scale: float | Doubles, times: Tensor | None = None) 
         raise RelWalkError("the model gives scores that are not numbers: it cannot predict. Train it again.")
     factor = torch.from_numpy(scale).to(scores).unsqueeze(1) if isinstance(scale, np.ndarray) else scale
     powers = exp_(torch.sub(scores, top).mul_(factor))
-    total = powers.sum(1) if times is None else torch.linalg.vecdot(powers, times)
+    total = powers.sum(1) if times is None else powers.mul_(times).sum(1)
     return np.asarray(scale * top.squeeze(1).double().cpu().numpy() + total.double().log().cpu().numpy())
 
 

@@ -39,11 +39,11 @@ def features(
     row, place = _index(known.row_of_each_value(), w), _index(known.values, w)
     of_known = _array(w[row, place])
     own = _array(w.gather(1, _index(columns, w)))
-    finite = w.isfinite()
-    entities = _sum(finite.to(w) if times is not None else finite, times).clamp_(min=1)
-    filled = w.masked_fill(~finite, 0.0)
-    mean = _sum(filled, times) / entities
-    spread = (_sum(filled.square_(), times) / entities - mean.square()).clamp_(min=0).sqrt()
+    absent = w.isneginf()
+    entities = (w.shape[1] if times is None else times.sum(1)) - _sum(absent if times is None else absent.to(w), times)
+    filled, count = w.masked_fill(absent, 0.0), entities.clamp(min=1)
+    mean = _sum(filled, times) / count
+    spread = (_sum(filled.square_(), times) / count - mean.square()).clamp_(min=0).sqrt()
     w[row, place] = -torch.inf
     found = np.empty((*columns.shape, len(FEATURES)))
     found[..., 0] = np.minimum(own - _log_sum(w, times)[:, None], 0.0)
@@ -74,32 +74,53 @@ def sharpened(
 def _sharpening(w: Tensor, wanted: Floats, times: Tensor | None) -> Floats:
     """γ at which log Σ exp(γ w) of each row is as wanted, or as near as it comes.  # (rows,)
 
-    The sum falls with γ: by Newton's steps, and by halving where one leaves the bounds that are known by then.
+    The sum falls with γ: by Newton's steps, and by halving where one leaves the bounds that are known by then. A row
+    that has come near enough is not looked at again.
     """
-    low, high = (np.full(len(w), sign * OCTAVES) for sign in (-1, 1))  # of log2 γ
-    place, held = np.zeros(len(w)), torch.empty_like(w)
+    found = np.zeros(len(w))  # log2 γ
+    low, high = (np.full(len(w), sign * OCTAVES) for sign in (-1, 1))
+    place, rows = found.copy(), np.arange(len(w))
     for _ in range(STEPS):
-        e = exp_(_times(held.copy_(w), 2**place))
+        e = exp_(w * _column(2**place, w))
         e = e if times is None else e.mul_(times)
         total = _array(e.sum(1))
-        slope = _array(torch.linalg.vecdot(e, w)) * 2**place * np.log(2.0)  # of the sum
+        slope = _array(e.mul_(w).sum(1)) * 2**place * np.log(2.0)  # of the sum
         too_flat = np.log(total) - wanted
         low, high = np.where(too_flat > 0, place, low), np.where(too_flat > 0, high, place)
         newton = place - too_flat * total / np.minimum(slope, -1e-30)
-        before, place = place, np.where((low < newton) & (newton < high), newton, (low + high) / 2)
-        if np.abs(place - before).max(initial=0.0) < NEAR:
+        before, place = place, _next(place, newton, low, high)
+        found[rows] = place
+        far = np.abs(place - before) >= NEAR
+        if not far.any():
             break
-    return np.asarray(2**place)
+        if 2 * far.sum() <= len(far):  # worth a copy of the rest
+            some = _index(np.flatnonzero(far), w)
+            w, times = w[some], times[some] if times is not None else None
+            place, low, high, wanted, rows = (x[far] for x in (place, low, high, wanted, rows))
+    return np.asarray(2**found)
+
+
+def _next(place: Floats, newton: Floats, low: Floats, high: Floats) -> Floats:
+    """Newton's step, or the half of what lies between the bounds; first the end of all, where the step leads beyond."""
+    within = (low < newton) & (newton < high)
+    end = np.where(newton >= high, OCTAVES, -OCTAVES)
+    untried = (np.where(newton >= high, high, low) == end) & (place != end)
+    return np.where(within, newton, np.where(untried, end, (low + high) / 2))
 
 
 def _times(w: Tensor, factors: Floats) -> Tensor:
     """Each row times its factor, in place."""
-    return w.mul_(torch.from_numpy(factors).to(w).unsqueeze(1))
+    return w.mul_(_column(factors, w))
+
+
+def _column(factors: Floats, like: Tensor) -> Tensor:
+    """A factor for each row."""
+    return torch.from_numpy(factors).to(like).unsqueeze(1)
 
 
 def _sum(x: Tensor, times: Tensor | None) -> Tensor:
     """Of each row, each number as often as it stands for one.  # (rows,)"""
-    return x.sum(1) if times is None else torch.linalg.vecdot(x, times)
+    return x.sum(1) if times is None else (x * times).sum(1)
 
 
 def _log_sum(w: Tensor, times: Tensor | None = None) -> Floats:
