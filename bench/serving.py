@@ -5,10 +5,10 @@
     python bench/serving.py --part million        exactly, and with an index, with its recall
     python bench/serving.py --run runs/wn18rr     a run of one's own
 
-The vectors are random, of the sizes named (d = 128, seed 0): the same cost as learned ones, and the hardest for an index,
-as nothing lies together. Clients ask (h, R, ?) with names drawn by seed, over connections that stay open, at so many
-questions a second each, or the next as soon as one is answered. Times are those that a client sees. They share the
-machine with the service, so that a machine with other work says nothing; processor time is printed beside them.
+The vectors are random, of the sizes named (d = 128, seed 0): the same cost as learned ones, and the hardest for an
+index, as nothing lies together. Clients ask (h, R, ?) with names drawn by seed, over connections that stay open, at so
+many questions a second each, or the next as soon as one is answered. Times are those that a client sees. They share
+the machine with the service, so that a machine with other work says nothing; processor time is printed beside them.
 """
 
 from __future__ import annotations

@@ -56,13 +56,13 @@ def shortlisted(
     model = indexable(run.model)
     queries = model.queries(side, given, relations)
     found = index.search(side, queries, index.short)
-    sample = _sample(model.entities).to(found.device)
+    sample, their_keys = _sample(index, model, side)
     listed = torch.full((len(given), int(known.lengths.max(initial=0))), -1, device=found.device)
     row, place = known.row_of_each_value(), np.arange(len(known.values)) - np.repeat(known.offsets[:-1], known.lengths)
     listed[torch.from_numpy(row), torch.from_numpy(place)] = torch.from_numpy(known.values.astype(np.int64))
     own = torch.cat([found, listed], 1)
     ids = torch.cat([own, sample.expand(len(given), -1)], 1)
-    scores = torch.cat([_products(model, side, queries, own), queries @ model.keys(side, sample).T], 1)
+    scores = torch.cat([_products(model, side, queries, own), queries @ their_keys.T], 1)
     offsets = model.offsets(side, given, relations)
     scores = scores if offsets is None else scores.add_(offsets.unsqueeze(1))
     return _distinct(ids, scores, own.shape[1], model.entities, known)
@@ -95,7 +95,11 @@ def _products(model: ProductScorer, side: Side, queries: Tensor, ids: Tensor) ->
     return scores
 
 
-def _sample(entities: int) -> Tensor:
-    """The same entities for every question."""
-    drawn = torch.randint(entities, (SAMPLE,), generator=torch.Generator().manual_seed(0))
-    return torch.unique(drawn)  # type: ignore[no-any-return]
+def _sample(index: KeyIndex, model: ProductScorer, side: Side) -> tuple[Tensor, Tensor]:
+    """The same entities for every question, and their keys."""
+    if side not in index.made:
+        drawn = torch.randint(model.entities, (SAMPLE,), generator=torch.Generator().manual_seed(0))
+        ids = torch.unique(drawn).to(model.device)
+        index.made[side] = ids, model.keys(side, ids)
+    found: tuple[Tensor, Tensor] = index.made[side]
+    return found

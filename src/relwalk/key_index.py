@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ class KeyIndex:
 
     sides: Mapping[Side, Any]  # faiss.IndexPQFastScan
     short: int = SHORT
+    made: dict[Any, Any] = field(default_factory=dict)  # what its user makes once: the keys of a sample
 
     def search(self, side: Side, queries: Tensor, count: int) -> Tensor:
         """The entities with the greatest products by codes, in no certain order; -1 where there are no more.

@@ -96,7 +96,8 @@ def _sharpening(w: Tensor, wanted: Floats, times: Tensor | None) -> Floats:
         if 2 * far.sum() <= len(far):  # worth a copy of the rest
             some = _index(np.flatnonzero(far), w)
             w, times = w[some], times[some] if times is not None else None
-            place, low, high, wanted, rows = (x[far] for x in (place, low, high, wanted, rows))
+            place, low, high, wanted = (x[far] for x in (place, low, high, wanted))
+            rows = rows[far]
     return np.asarray(2**found)
 
 
