@@ -1,17 +1,21 @@
-"""`relwalk serve` under load: start, memory, and how long the ten best of 40,943 entities take with 32 clients.
+"""`relwalk serve` under load: start, memory, and how long the ten best answers take.
 
-    python bench/serving.py                      random vectors of WN18RR's size, 10 s of each kind of load
-    python bench/serving.py --run runs/wn18rr    a run of one's own
-    python bench/serving.py --seconds 60 --clients 64 --rate 0
+    python bench/serving.py                       40,943 entities and a million, exactly and with an index: 4 minutes
+    python bench/serving.py --part small          start, memory, 32 clients; 64 clients for a minute
+    python bench/serving.py --part million        exactly, and with an index, with its recall
+    python bench/serving.py --run runs/wn18rr     a run of one's own
 
-Clients ask (h, R, ?) with names drawn by seed, over connections that stay open, at `--rate` questions a second each
-(0: the next as soon as one is answered). Times are those that a client sees. They share the machine with the service.
+The vectors are random, of the sizes named (d = 128, seed 0): the same cost as learned ones, and the hardest for an
+index, as nothing lies together. Clients ask (h, R, ?) with names drawn by seed, over connections that stay open, at so
+many questions a second each, or the next as soon as one is answered. Times are those that a client sees. They share
+the machine with the service, so that a machine with other work says nothing; processor time is printed beside them.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib.util
 import json
 import os
 import subprocess
@@ -26,22 +30,28 @@ import numpy as np
 from relwalk.evaluation.probability_fit import fit_probabilities
 from relwalk.graph.graph import Graph
 from relwalk.graph.vocabulary import Vocabulary
+from relwalk.key_index import open_index
+from relwalk.prediction import predict_many
 from relwalk.runs.record import GraphRecord, ModelRecord, RunRecord
 from relwalk.runs.run import Run, fresh_model, load_run
+from relwalk.serve.opened import fingerprint_of
 from relwalk.training.settings import TrainingSettings
 
 ENTITIES, RELATIONS, TRIPLES, DIM = 40_943, 11, 86_835, 128  # WN18RR's
+MILLION = 1_000_000
+VALID = 200  # triples of valid of a large run: probabilities are fitted on them
+MEASURED = 200  # questions that recall is measured by
 
 
-def make(folder: Path, dim: int) -> None:
+def make(folder: Path, entities: int, dim: int, valid: int) -> None:
     """A run as if it were trained, of random vectors, with its scores calibrated."""
     rng = np.random.default_rng(0)
-    sizes = (ENTITIES, RELATIONS, ENTITIES)
-    triples = np.stack([rng.integers(n, size=TRIPLES + 4000) for n in sizes], 1).astype(np.int32)
-    names = Vocabulary("entity", tuple(f"entity_{i}" for i in range(ENTITIES)))
+    sizes = (entities, RELATIONS, entities)
+    triples = np.stack([rng.integers(n, size=TRIPLES + 2 * valid) for n in sizes], 1).astype(np.int32)
+    names = Vocabulary("entity", tuple(f"entity_{i}" for i in range(entities)))
     relations = Vocabulary("relation", tuple(f"relation_{i}" for i in range(RELATIONS)))
-    graph = Graph("random", names, relations, triples[:TRIPLES], triples[TRIPLES:-2000], triples[-2000:])
-    sizes_of = {"entities": ENTITIES, "relations": RELATIONS}
+    graph = Graph("random", names, relations, triples[:TRIPLES], triples[TRIPLES:-valid], triples[-valid:])
+    sizes_of = {"entities": entities, "relations": RELATIONS}
     about = GraphRecord(name=graph.name, source="", fingerprint=graph.fingerprint, **sizes_of)
     record = RunRecord(
         status="finished", graph=about, model=ModelRecord(name="relwalk", dim=dim), training=TrainingSettings()
@@ -54,9 +64,9 @@ def make(folder: Path, dim: int) -> None:
 class Service:
     """`relwalk serve` in a process of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *more: str) -> None:
         began = time.perf_counter()
-        command = [sys.executable, "-m", "relwalk", "serve", str(folder), "--port", "0"]
+        command = [sys.executable, "-m", "relwalk", "serve", str(folder), "--port", "0", *more]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
         words = self.process.stderr.readline()
@@ -123,32 +133,81 @@ async def load(port: int, run: Run, clients: int, seconds: float, rate: float) -
     }
 
 
+def under_load(service: Service, run: Run, clients: int, seconds: float, rate: float, goal: str) -> None:
+    """One line: what was asked, what was found, and the goal beside it."""
+    before, memory = service.cpu(), service.memory()["now"]
+    found = asyncio.run(load(service.port, run, clients, seconds, rate))
+    found["cpu_ms_each"] = round(1e3 * (service.cpu() - before) / found["answers"], 2)
+    pace = f"{rate:g} a second each" if rate else "as fast as they are answered"
+    grown = f"memory {memory} to {service.memory()['now']} MB, {service.memory()['most']} at most"
+    print(f"{clients} clients, {pace}, {seconds:g} s: {json.dumps(found)}; {grown} (goal: {goal})", flush=True)
+
+
+def opened(folder: Path, *more: str, goal: str) -> tuple[Service, Run]:
+    run = load_run(folder)
+    weights = sum(p.numel() * p.element_size() for p in run.model.state_dict().values()) >> 20
+    service = Service(folder, *more)
+    print(f"{run.graph}, {run.record.model}, {' '.join(more) or 'exact'}; load average {os.getloadavg()[0]:.1f}")
+    print(f"start: {service.seconds:.2f} s ({service.cpu():.2f} s of processor)")
+    print(f"memory {service.memory()} MB, {weights} MB of it weights (goal: {goal})", flush=True)
+    asyncio.run(load(service.port, run, 2, 1.0, 0.0))  # once through everything
+    return service, run
+
+
+def small(folder: Path) -> None:
+    service, run = opened(folder, goal="start under 3 s, memory the weights and 250 MB")
+    under_load(service, run, 32, 10, 5.0, "p50 under 5 ms, p99 under 25 ms")
+    under_load(service, run, 32, 10, 0.0, "none; how many a second it can answer")
+    under_load(service, run, 64, 60, 0.0, "no answer failed, memory flat")
+    print(f"ended with status {service.end()}\n")
+
+
+def million(folder: Path) -> None:
+    ways = {"60 ms": (), "10 ms": ("--index",)}
+    if importlib.util.find_spec("faiss") is None:
+        print("faiss is not installed (pip install 'relwalk[index]'): without an index alone")
+        del ways["10 ms"]
+    for goal, more in ways.items():
+        service, run = opened(folder, *more, goal="none")
+        under_load(service, run, 1, 15, 0.0, f"p50 under {goal}")
+        under_load(service, run, 8, 15, 2.0, "none")
+        print(f"ended with status {service.end()}\n")
+    if "10 ms" in ways:
+        recall(folder)
+
+
+def recall(folder: Path) -> None:
+    """Of the ten best of all entities, how many the index finds; and how far shares are from those of all."""
+    run, rng = load_run(folder), np.random.default_rng(1)
+    names, relations = run.graph.entities.names, run.graph.relations.names
+    asked = [(names[rng.integers(len(names))], relations[rng.integers(RELATIONS)], None) for _ in range(MEASURED // 2)]
+    asked += [(None, r, h) for h, r, _ in asked]
+    index = open_index(folder, fingerprint_of(folder), run.model)
+    exact, found = list(predict_many(run, asked)), list(predict_many(run, asked, index=index))
+    shared = [[(a, b) for a in e for b in f if a.name == b.name] for e, f in zip(exact, found, strict=True)]
+    share = max(abs(np.log((a.share or 1) / (b.share or 1))) for pairs in shared for a, b in pairs)
+    hits = np.mean([len(pairs) / 10 for pairs in shared])
+    print(
+        f"index: recall of the ten best {hits:.4f} (goal: .99), shares off by {share:.1%} at most, {MEASURED} questions"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, help="a run; else random vectors of WN18RR's size")
-    parser.add_argument("--dim", type=int, default=DIM)
-    parser.add_argument("--clients", type=int, default=32)
-    parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--rate", type=float, nargs="*", default=[5.0, 0.0], help="questions a second of each client")
+    parser.add_argument("--run", type=Path, help="a run of one's own, as the small part")
+    parser.add_argument("--part", choices=("small", "million"))
+    parser.add_argument("--entities", type=int, default=MILLION, help="of the large part")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        folder = asked.run or Path(place) / "run"
-        if asked.run is None:
-            make(folder, asked.dim)
-        run = load_run(folder)
-        weights = sum(p.numel() * p.element_size() for p in run.model.state_dict().values()) >> 20
-        service = Service(folder)
-        print(f"{run.graph}, {run.record.model}; load average {os.getloadavg()[0]:.1f}")
-        print(f"start: {service.seconds:.2f} s ({service.cpu():.2f} s of processor)")
-        print(f"memory {service.memory()['now']} MB, of which {weights} MB are weights")
-        asyncio.run(load(service.port, run, 2, 1.0, 0.0))  # once through everything
-        for rate in asked.rate:
-            before = service.cpu()
-            found = asyncio.run(load(service.port, run, asked.clients, asked.seconds, rate))
-            found["cpu_ms_each"] = round(1e3 * (service.cpu() - before) / found["answers"], 2)
-            pace = f"{rate:g} a second each" if rate else "as fast as they are answered"
-            print(f"{asked.clients} clients, {pace}: {json.dumps(found)}; memory {service.memory()} MB")
-        print(f"ended with status {service.end()}; load average {os.getloadavg()[0]:.1f}")
+        if asked.run is not None:
+            small(asked.run)
+            return
+        if asked.part in (None, "small"):
+            make(Path(place) / "small", ENTITIES, DIM, 2000)
+            small(Path(place) / "small")
+        if asked.part in (None, "million"):
+            make(Path(place) / "million", asked.entities, DIM, VALID)
+            million(Path(place) / "million")
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     )[1:],
     "probabilities": ("evaluation.candidate_features", "evaluation.probabilities"),
     "runs": under("runs", "checkpoint folder graph_files record run shard_files tensor_file"),
-    "answers": ("answers", "prediction", "exports", "vector_files", "walk2vec"),
+    "answers": ("answers", "candidates", "exports", "key_index", "prediction", "vector_files", "walk2vec"),
     "training": under(
         "training",
         "averaging checkpoint display footprint memory optim optimizers orthogonal_adagrad prepare start "
@@ -183,6 +183,12 @@ def test_answers_load_nothing_that_trains(five: Graph, tmp_path: Path) -> None:
     ours = {name.removeprefix("relwalk.") for name in loaded if name.startswith("relwalk.")}
     assert {"prediction", "runs.run"} <= ours
     assert sorted(name for name in ours - {"training"} if layers_of(name) in TRAINS) == []
+
+
+def test_a_service_starts_without_what_answers_do_not_need() -> None:
+    """They take 70 MB and a second: those who ask for what needs them wait for them."""
+    heavy = "('faiss', 'openTSNE', 'polars', 'pyoxigraph', 'scipy')"
+    assert python(f"import sys, relwalk.serve.server; print([m for m in {heavy} if m in sys.modules])") == "[]"
 
 
 def python(code: str, *arguments: str) -> str:

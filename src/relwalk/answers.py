@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from relwalk.display import Shown, caption, html_table
@@ -12,6 +12,7 @@ ENTITIES = (
     "share: p(answer | question) among all answers, fitted on valid; confidence: how often such new links were "
     "held-out facts, a lower bound, as the graph is incomplete"
 )
+INDEXED = f"{ENTITIES}; by an index: over its short list and a sample of the other entities"
 RELATIONS = "share: p(relation | head, tail) among all relations, fitted on valid"
 
 
@@ -54,7 +55,8 @@ class Answers(Shown):
         return self.answers[index]
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"answers": [asdict(answer) for answer in self.answers]}
+        # Not by `asdict`, which copies whatever it finds: a service makes ten of these for every answer.
+        return {**vars(self), "answers": [dict(vars(answer)) for answer in self.answers]}
 
     @property
     def question(self) -> str:

@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from relwalk.answers import ENTITIES, RELATIONS, Answer, Answers
+from relwalk.answers import ENTITIES, INDEXED, RELATIONS, Answer, Answers
+from relwalk.candidates import Candidates, shortlisted
 from relwalk.checks import check_number, check_whole, shown
 from relwalk.errors import RelWalkError
 from relwalk.evaluation.probabilities import Probabilities
@@ -20,6 +21,7 @@ from relwalk.graph.answers import Side
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Lists, Longs
 from relwalk.greatest import greatest
+from relwalk.key_index import KeyIndex
 from relwalk.models.base import as_product
 from relwalk.runs.run import Run
 
@@ -41,6 +43,7 @@ class _Wanted:
     coverage: float | None
     fitted: Probabilities | None  # None: the model's own p alone
     why_not: str | None  # why it is not fitted
+    index: KeyIndex | None = None
 
 
 class Asker:
@@ -101,22 +104,29 @@ def predict_many(
     raw: bool = False,
     batch: int | None = None,
     asker: Asker | None = None,
+    index: KeyIndex | None = None,
 ) -> Iterator[Answers]:
     """What `predict` answers to each of many queries, in their order, by products of a batch of queries at a time.
 
     A query is (head, relation, tail) with None for what is asked. Scores agree with those of `predict` but for the
     rounding of float32. `batch` is how many to score at a time; left out, as many as 128 MB of scores allow. `asker`
     is what scores them, where this process has only a part of the model: all of them give the same answers.
+
+    With an `index` (`relwalk.key_index`) the best answers are those of its short list, with the model's own scores.
+    Shares and confidences then rest on that list and a sample of all other entities. Lists that cover, and questions
+    for relations or with more known answers than a short list holds, are answered from all entities as ever.
     """
     if not isinstance(run, Run):
         raise RelWalkError(f"run is {shown(run)}; expected a Run. Train one, or read one: relwalk.load_run(folder)")
     if not isinstance(queries, Iterable) or isinstance(queries, str | bytes):
         raise RelWalkError(f"queries is {shown(queries)}; expected many (head, relation, tail), one of each three None")
     size = check_whole("batch", batch) if batch is not None else None
-    return _in_windows(run, iter(queries), _wanted(run, k, only_new, coverage, raw), size, asker or Asker(run))
+    return _in_windows(run, iter(queries), _wanted(run, k, only_new, coverage, raw, index), size, asker or Asker(run))
 
 
-def _wanted(run: Run, k: int | None, only_new: bool, coverage: float | None, raw: bool) -> _Wanted:
+def _wanted(
+    run: Run, k: int | None, only_new: bool, coverage: float | None, raw: bool, index: KeyIndex | None = None
+) -> _Wanted:
     number = check_whole("k", k) if k is not None else ANSWERS
     if coverage is not None:
         coverage = check_number("coverage", coverage, 0, 1, above=True)
@@ -126,7 +136,9 @@ def _wanted(run: Run, k: int | None, only_new: bool, coverage: float | None, raw
             why = "raw p is not calibrated: leave out raw (--raw)" if raw else f"not calibrated: {run.uncalibrated}"
             raise RelWalkError(f"coverage needs what valid taught about the run, which is {why}. Or say k (-k).")
     fitted = None if raw else run.probabilities
-    return _Wanted(number, only_new or coverage is not None, coverage, fitted, None if raw else run.uncalibrated)
+    why_not = None if raw else run.uncalibrated
+    short = index if coverage is None else None
+    return _Wanted(number, only_new or coverage is not None, coverage, fitted, why_not, short)
 
 
 def _in_windows(
@@ -153,7 +165,7 @@ def _in_windows(
 def _note(wanted: _Wanted, about_relations: bool) -> str:
     """What the numbers of the answers are."""
     if wanted.fitted is not None:
-        return RELATIONS if about_relations else ENTITIES
+        return RELATIONS if about_relations else ENTITIES if wanted.index is None else INDEXED
     return f"p is the model's own, not calibrated: {wanted.why_not}" if wanted.why_not else "p is the model's own (raw)"
 
 
@@ -204,44 +216,63 @@ def _answer(run: Run, ids: Longs, asked: int, wanted: _Wanted, asker: Asker) -> 
     names = run.graph.relations if asked == 1 else run.graph.entities
     if asked == 1 and wanted.coverage is not None:
         raise RelWalkError(NO_COVERAGE)
-    scores = asker.score(ids, asked)
+    found = _candidates(run, ids, asked, wanted, asker)
     ids = ids[asker.part(len(ids))]
     if len(ids) == 0:
         return
-    known = _known(run.graph, ids, asked)
+    scores, known, times = found.scores, found.known, found.times
     if asked != 1:
-        given = ids[:, 2 - asked]
         own = np.flatnonzero(~run.graph.has_loops[ids[:, 1]])
-        scores[_tensor(own, scores), _tensor(given[own], scores)] = -torch.inf
+        found.leave_out(own, ids[own, 2 - asked])
     scale = run.model.scale
-    log_z = _log_z(scores, scale)
+    log_z = _log_z(scores, scale, times)
     weights = scores * scale if wanted.fitted is not None else scores
-    betas = _betas(wanted.fitted, ids, asked, weights, known) if wanted.fitted is not None else np.ones(len(ids))
-    log_shares = _log_z(weights, betas) if wanted.fitted is not None else log_z
+    betas = _betas(wanted.fitted, ids, asked, weights, found) if wanted.fitted is not None else np.ones(len(ids))
+    log_shares = _log_z(weights, betas, times) if wanted.fitted is not None else log_z
     if wanted.only_new:
         scores[_tensor(known.row_of_each_value(), scores), _tensor(known.values, scores)] = -torch.inf
     if wanted.coverage is not None and wanted.fitted is not None:
         _shorten(scores, scale, wanted.fitted, wanted.coverage, ids[:, 1], "tail" if asked == 2 else "head")
-    best = list(_best(scores, wanted.k if wanted.coverage is None else None))
-    sure = _confidences(wanted.fitted, ids, asked, weights, known, [places for places, _ in best])
+    best = list(_best(found, wanted.k if wanted.coverage is None else None))
+    sure = _confidences(wanted.fitted, ids, asked, weights, found, [places for places, _ in best])
     for row, (places, values) in enumerate(best):
         p = np.exp(scale * values - log_z[row])
         is_known = np.isin(places, known[row])
         shares = np.exp(betas[row] * scale * values - log_shares[row]).tolist() if wanted.fitted else [None] * len(p)
         confidences = [None if old else c for old, c in zip(is_known, sure[row], strict=True)]
-        columns = (places.tolist(), values.tolist(), p.tolist(), is_known.tolist(), shares, confidences)
+        columns = (
+            found.entities(row, places).tolist(),
+            values.tolist(),
+            p.tolist(),
+            is_known.tolist(),
+            shares,
+            confidences,
+        )
         yield tuple(Answer(names.names[i], names.label(i), *rest) for i, *rest in zip(*columns, strict=True))
 
 
-def _betas(fitted: Probabilities, ids: Longs, asked: int, weights: Tensor, known: Lists) -> Doubles:
+def _candidates(run: Run, ids: Longs, asked: int, wanted: _Wanted, asker: Asker) -> Candidates:
+    """What may be the answer to each query of this process: all there is, or a short list."""
+    known = _known(run.graph, ids[asker.part(len(ids))], asked)
+    if wanted.index is not None and asked != 1:
+        h, r, t = torch.from_numpy(ids).to(run.model.device).T
+        side: Side = "tail" if asked == 2 else "head"
+        short = shortlisted(run, wanted.index, side, h if asked == 2 else t, r, known, wanted.k)
+        if short is not None:
+            return short
+    return Candidates(asker.score(ids, asked), known)
+
+
+def _betas(fitted: Probabilities, ids: Longs, asked: int, weights: Tensor, found: Candidates) -> Doubles:
     """1/T of each query.  # (queries,)"""
     if asked == 1:
         return np.full(len(ids), fitted.of_relations)
-    return fitted.question_temperatures("tail" if asked == 2 else "head", ids[:, 1], weights, known)
+    side: Side = "tail" if asked == 2 else "head"
+    return fitted.question_temperatures(side, ids[:, 1], weights, found.known, found.times)
 
 
 def _confidences(
-    fitted: Probabilities | None, ids: Longs, asked: int, weights: Tensor, known: Lists, places: list[Longs]
+    fitted: Probabilities | None, ids: Longs, asked: int, weights: Tensor, of: Candidates, places: list[Longs]
 ) -> list[list[float | None]]:
     """Those of the answers of each query, some queries at a time: their lists may be long."""
     if fitted is None or asked == 1:
@@ -253,8 +284,9 @@ def _confidences(
         columns = np.zeros((len(rows), max(1, *(len(places[row]) for row in rows))), np.int64)
         for line, row in zip(columns, rows, strict=True):
             line[: len(places[row])] = places[row]
-        some = weights[start : start + size], known.take(rows), columns
-        values = fitted.confidences("tail" if asked == 2 else "head", ids[rows, 1], *some)
+        times = of.times[start : start + size] if of.times is not None else None
+        some = weights[start : start + size], of.known.take(rows), columns
+        values = fitted.confidences("tail" if asked == 2 else "head", ids[rows, 1], *some, times=times)
         found += [line[: len(places[row])].tolist() for line, row in zip(values, rows, strict=True)]
     return found
 
@@ -290,27 +322,33 @@ def _score(run: Run, ids: Longs, asked: int) -> Tensor:
     return scores if offsets is None else scores.add_(offsets.unsqueeze(1))
 
 
-def _log_z(scores: Tensor, scale: float | Doubles) -> Doubles:
-    """log Σ exp(scale * score) of each row: exponentials in float32 of differences to the greatest, sums of them."""
+def _log_z(scores: Tensor, scale: float | Doubles, times: Tensor | None = None) -> Doubles:
+    """log Σ exp(scale * score) of each row: exponentials in float32 of differences to the greatest, sums of them.
+
+    `times`: as how many each counts, if not as one.
+    """
     top = scores.amax(1, keepdim=True)
     if bool((top.isnan() | top.isposinf()).any()):
         raise RelWalkError("the model gives scores that are not numbers: it cannot predict. Train it again.")
     factor = torch.from_numpy(scale).to(scores).unsqueeze(1) if isinstance(scale, np.ndarray) else scale
-    total = exp_(torch.sub(scores, top).mul_(factor)).sum(1)
+    powers = exp_(torch.sub(scores, top).mul_(factor))
+    total = powers.sum(1) if times is None else powers.mul_(times).sum(1)
     return np.asarray(scale * top.squeeze(1).double().cpu().numpy() + total.double().log().cpu().numpy())
 
 
-def _best(scores: Tensor, k: int | None) -> Iterator[tuple[Longs, Doubles]]:
-    """Of each row the k greatest, or all, greatest first and equal ones by id, with their scores; never -inf."""
+def _best(found: Candidates, k: int | None) -> Iterator[tuple[Longs, Doubles]]:
+    """Of each row the columns of the k greatest, or all, greatest first and equal ones by id; never -inf."""
+    scores = found.scores
     rows, ids = greatest(scores, k) if k is not None else (scores > -torch.inf).nonzero(as_tuple=True)
     values = scores[rows, ids].double().cpu().numpy()
-    row_of, id_of = rows.cpu().numpy(), ids.cpu().numpy()
+    row_of, column_of = rows.cpu().numpy(), ids.cpu().numpy()
+    id_of = column_of if found.ids is None else found.ids[rows, ids].cpu().numpy()
     order = np.lexsort((id_of, -values, row_of))
     ends = np.searchsorted(row_of, np.arange(len(scores) + 1))
     for start, end in pairwise(ends.tolist()):
         own = order[start : end if k is None else min(end, start + k)]
         own = own[values[own] > -np.inf]
-        yield id_of[own], values[own]
+        yield column_of[own], values[own]
 
 
 def _known(graph: Graph, ids: Longs, asked: int) -> Lists:

@@ -147,6 +147,8 @@ def sampled_keys_agree(case: Case) -> None:
     for side in SIDES:
         relation = case.relations[0] if model.keys_by_relation else None
         _close(model.keys(side, some, relation), model.keys(side, None, relation)[some])
+        if model.shares_keys(side):
+            _close(torch.cat(model.key_parts(side), 1), model.keys(side))
         if model.keys_by_relation:
             each = model.keys(side, some, case.relations[:3])
             _close(each[1], model.keys(side, some, case.relations[1])[1])

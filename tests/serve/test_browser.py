@@ -185,6 +185,32 @@ def test_a_relation_and_a_question_have_pages(page: Any, site: Site) -> None:
     page.get_by_role("heading", name="France ? Spain").wait_for()
 
 
+def test_two_runs_answer_a_question_side_by_side(browser: Any, learned: Path, five: Graph, tmp_path: Path) -> None:
+    again, other = Path(shutil.copytree(learned, tmp_path / "again")), tmp_path / "five"
+    train(five, dim=4, epochs=1, threads=1, out=other)
+    two = Site(learned, again, other)
+    try:
+        for page in opened(browser, two):
+            go(page, two, "#/ask?head=Kyoto&relation=near&k=4&beside=again")
+            panels = page.locator("main section.panel")
+            panels.nth(1).wait_for(timeout=WAIT)
+            assert [panels.nth(i).locator("h2").inner_text() for i in (0, 1)] == [
+                "world: Kyoto near ?",
+                "again: Kyoto near ?",
+            ]
+            facts = [panels.nth(i).locator("li .fact").all_inner_texts() for i in (0, 1)]
+            assert facts[0] == facts[1] and len(facts[0]) == 4
+            assert "place 1 in again" in panels.nth(0).locator("li").first.inner_text()
+            page.get_by_label("Another run beside this one").select_option("five")
+            page.get_by_role("button", name="Ask").click()
+            page.get_by_text("Kyoto", exact=False).first.wait_for(timeout=WAIT)
+            page.locator("main .problem").wait_for(timeout=WAIT)
+            assert "Kyoto" in page.locator("main .problem").inner_text(), "the other graph has no such entity"
+            assert panels.nth(0).locator("li").count() == 4
+    finally:
+        two.close()
+
+
 def test_mistakes_have_words_and_ways_on(page: Any, site: Site) -> None:
     go(page, site, "#/entity?name=Kyotto")
     page.get_by_role("alert").get_by_role("link", name="Kyoto").click()

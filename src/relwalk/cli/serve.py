@@ -19,6 +19,9 @@ def serve(
         str | None, typer.Option(envvar="RELWALK_TOKEN", help="A secret that every request must know.")
     ] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Swap a run in when it was trained anew.")] = False,
+    index: Annotated[
+        bool, typer.Option("--index", help="Look for answers in an index over the keys: for a million entities.")
+    ] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     device: options.Device = "cpu",
     anyway: options.Anyway = False,
@@ -42,5 +45,6 @@ def serve(
         open_page=open_page,
         device=device,
         anyway=anyway,
+        index=index,
         tell=console.note,
     )

@@ -159,7 +159,9 @@ class Probabilities(Value):
         """β_R of each question.  # (questions,)"""
         return np.asarray(np.exp(self._tables[side][0][relations]))
 
-    def question_temperatures(self, side: Side, relations: Integers, scores: Tensor, known: Lists) -> Floats:
+    def question_temperatures(
+        self, side: Side, relations: Integers, scores: Tensor, known: Lists, times: Tensor | None = None
+    ) -> Floats:
         """β of each question, from its `scores` (questions, entities) and `known` answers: see `confidences`.
 
         # (questions,)
@@ -168,7 +170,9 @@ class Probabilities(Value):
         if first == FirstShare():
             return betas
         for rows in _blocks(scores):
-            betas[rows] = sharpened(scores[rows[0] : rows[-1] + 1], betas[rows], known.take(rows), first.log_odds)
+            own = slice(rows[0], rows[-1] + 1)
+            some = times[own] if times is not None else None
+            betas[rows] = sharpened(scores[own], betas[rows], known.take(rows), first.log_odds, some)
         return betas
 
     def longest(self, side: Side, relations: Integers, coverage: float) -> Floats:
@@ -192,19 +196,23 @@ class Probabilities(Value):
         columns: Integers | Tensor,
         *,
         missing: int | None = None,
+        times: Tensor | None = None,
     ) -> Floats:
         """How probable it is that each candidate is a fact which the graph lacks.  # (questions, columns)
 
         `scores` (questions, entities) are model.scale * score of all entities, also of known answers; -inf for what
         cannot be an answer. `known` are the answers that the graph has, `columns` (questions, k) the candidates asked
-        about, all of them new. `missing` is how many facts the graph is thought to lack, if not as many as valid has:
-        the odds change in that proportion.
+        about, all of them new. Where the scores are not of all entities, `times` (questions, columns of `scores`) says
+        how many each of them stands for. `missing` is how many facts the graph is thought to lack, if not as many as
+        valid has: the odds change in that proportion.
         """
         ids = columns.cpu().numpy() if isinstance(columns, Tensor) else np.asarray(columns)
         log_odds = np.zeros(ids.shape)
         betas = self.inverse_temperatures(side, relations)
         for rows in _blocks(scores):
-            x = features(scores[rows[0] : rows[-1] + 1], betas[rows], known.take(rows), ids[rows])
+            own = slice(rows[0], rows[-1] + 1)
+            some = times[own] if times is not None else None
+            x = features(scores[own], betas[rows], known.take(rows), ids[rows], some)
             log_odds[rows] = self._log_odds(side, relations[rows], known.lengths[rows] > 0, x)
         return self._probability(log_odds, missing)
 

@@ -12,6 +12,7 @@ from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer, Scorer, as_product
 
 KEPT = 1 << 23  # numbers, 32 MB
+FEW = 4  # questions
 
 
 class KeyCache:
@@ -30,7 +31,10 @@ class KeyCache:
         """Queries times the keys.  # (batch, entities)"""
         parts = self._parts(side, False)
         own = torch.split(queries, [part.shape[1] for part in parts], 1)
-        scores = own[0] @ parts[0].T
+        if 1 < len(queries) <= FEW:  # a product of so few rows takes two or three times as long as of as many columns
+            scores = (parts[0] @ own[0].T).T.contiguous()
+        else:
+            scores = own[0] @ parts[0].T
         for query, part in zip(own[1:], parts[1:], strict=True):
             scores.addmm_(query, part.T)
         return scores

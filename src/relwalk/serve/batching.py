@@ -111,7 +111,8 @@ def _answer(batch: list[_Waiting]) -> list[list[Answers]]:
     most = None if kind.coverage is not None else max(one.how.k or ANSWERS for one in batch)
     asked = [query for one in batch for query in one.queries]
     how = {"only_new": kind.only_new, "coverage": kind.coverage, "raw": kind.raw}
-    answers = predict_many(batch[0].opened.run, asked, k=most, **how)  # type: ignore[arg-type]
+    opened = batch[0].opened
+    answers = predict_many(opened.run, asked, k=most, index=opened.index, **how)  # type: ignore[arg-type]
     found = []
     for one in batch:
         own = [next(answers) for _ in one.queries]

@@ -16,6 +16,7 @@ from torch import Tensor
 from relwalk.discovery.neighbours import directions
 from relwalk.errors import UnknownChoice
 from relwalk.graph.lists import Longs
+from relwalk.key_index import KeyIndex, open_index
 from relwalk.prediction import predict
 from relwalk.runs.folder import RECORD
 from relwalk.runs.run import Run, load_run
@@ -31,6 +32,7 @@ class Opened:
     folder: Path
     fingerprint: str  # of its record, which vouches for all its files
     device: str
+    index: KeyIndex | None = None  # None: every entity is looked at
 
     @cached_property
     def degree(self) -> Longs:
@@ -74,6 +76,7 @@ class Opened:
             "calibrated": run.probabilities is not None,
             "not_calibrated": run.uncalibrated,
             "valid_mrr": run.record.metrics.get("valid_mrr"),
+            "indexed": self.index is not None,
             "fingerprint": self.fingerprint,
         }
 
@@ -83,11 +86,13 @@ def fingerprint_of(folder: Path) -> str:
     return hashlib.blake2b((folder / RECORD).read_bytes(), digest_size=12).hexdigest()
 
 
-def open_folder(folder: Path, name: str, *, device: str = "cpu", anyway: bool = False) -> Opened:
-    """A run from its folder, ready to answer."""
+def open_folder(folder: Path, name: str, *, device: str = "cpu", anyway: bool = False, index: bool = False) -> Opened:
+    """A run from its folder, ready to answer; with an `index` over its keys, which is kept in the folder."""
     with torch.inference_mode(False):
         run = load_run(folder, device=device, anyway=anyway)
-    return Opened(name, run, folder, fingerprint_of(folder), device).warm()
+    fingerprint = fingerprint_of(folder)
+    found = open_index(folder, fingerprint, run.model) if index else None
+    return Opened(name, run, folder, fingerprint, device, found).warm()
 
 
 def distinct_names(folders: Sequence[Path]) -> list[str]:

@@ -12,15 +12,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import torch
 import uvicorn
 
 from relwalk.errors import RelWalkError
+from relwalk.key_index import find_faiss
 from relwalk.serve.app import create_app
 from relwalk.serve.limits import SECONDS
 from relwalk.serve.opened import Shelf, distinct_names, open_folder
 
 SHORTEST, LONGEST = 8, 1000  # characters of a token
 WATCH = 1.0  # seconds between two looks at a folder
+SMALL = 1 << 25  # numbers of entities that one thread looks through in milliseconds: others would wait for it in vain
 GRACE = int(SECONDS) + 5  # seconds for what is under way when it is told to end: more than any answer takes
 
 
@@ -57,15 +60,20 @@ def serve(
     open_page: bool = False,
     device: str = "cpu",
     anyway: bool = False,
+    index: bool = False,
     tell: Callable[[str], None] = lambda words: None,
 ) -> None:
-    """Serve runs until told to end. `tell` hears where, once it answers."""
+    """Serve runs until told to end, with an `index` over their keys if wanted. `tell` hears where, once it answers."""
+    if index:
+        find_faiss()
     local = is_loopback(host)
     check_token(host, local, token)
     with bound(host, port) as sock:
         names = distinct_names(folders)
         pairs = zip(folders, names, strict=True)
-        runs = [open_folder(folder, name, device=device, anyway=anyway) for folder, name in pairs]
+        runs = [open_folder(folder, name, device=device, anyway=anyway, index=index) for folder, name in pairs]
+        if all(one.run.model.entities * one.run.model.dim <= SMALL for one in runs):
+            torch.set_num_threads(1)
         app = create_app(Shelf(runs), token=token, local=local, watch=WATCH if watch else None)
         config = uvicorn.Config(
             app,

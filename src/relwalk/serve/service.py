@@ -86,7 +86,8 @@ class Service:
         self._long.shutdown(wait=False, cancel_futures=True)
 
 
-def service_of(request: Request) -> Service:
+async def service_of(request: Request) -> Service:
+    """Those that routes depend on are coroutines: what is none would be given a thread of its own, and wait for it."""
     found: Service = request.app.state.service
     return found
 
@@ -94,12 +95,12 @@ def service_of(request: Request) -> Service:
 RunName = Annotated[str | None, Query(max_length=NAME, description="Which run, by name; the first when not said.")]
 
 
-def opened_of(request: Request, run: RunName = None) -> Opened:
+async def opened_of(service: Annotated[Service, Depends(service_of)], run: RunName = None) -> Opened:
     """The run that is asked about."""
-    return service_of(request).shelf.get(run)
+    return service.shelf.get(run)
 
 
-def unchanged(request: Request, opened: Annotated[Opened, Depends(opened_of)]) -> Opened:
+async def unchanged(request: Request, opened: Annotated[Opened, Depends(opened_of)]) -> Opened:
     """The same, of an answer that changes only with the run: whoever has it already is told so."""
     etag = etag_of(opened)
     if etag in [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]:

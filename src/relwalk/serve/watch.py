@@ -31,7 +31,9 @@ async def _look(service: Service, opened: Opened, seen: Stamp | None) -> Stamp |
         stamp = status.st_mtime_ns, status.st_size
         if stamp == seen or fingerprint_of(opened.folder) == opened.fingerprint:
             return stamp
-        new = await service.long(partial(open_folder, opened.folder, opened.name, device=opened.device))
+        new = await service.long(
+            partial(open_folder, opened.folder, opened.name, device=opened.device, index=opened.index is not None)
+        )
     except (RelWalkError, OSError) as error:
         LOG.warning("%s stays as it was: %s", opened.name, error)
         return seen
