@@ -34,7 +34,7 @@ WAYS = {
     "sampled": "one process, drawn candidates",
     "sharded": "two processes, drawn candidates",
 }
-HELD = 1000  # triples of valid and of test
+HELD = 3000  # triples of valid and of test
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 
 
@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--kind", type=int, default=8, help="entities of a kind")
     parser.add_argument("--each", type=int, default=16, help="triples of an entity as a head")
     parser.add_argument("--dim", type=int, default=32)
-    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--epochs", type=int, default=16)
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--lr", type=float, default=1.0)
     parser.add_argument("--l2", type=float, default=0.3)
