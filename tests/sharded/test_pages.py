@@ -12,7 +12,13 @@ from tests.sharded.ranks import relwalk_ranks
 
 ROOT = Path(__file__).parent.parent.parent
 README, PAGE = ROOT / "README.md", ROOT / "docs" / "sharded.md"
-BRIEF = {"train": ["--dim", "8", "--epochs", "1"], "resume": ["--epochs", "2"], "evaluate": []}
+BRIEF = {
+    "train": ["--dim", "8", "--epochs", "1"],
+    "resume": ["--epochs", "2"],
+    "evaluate": [],
+    "discover": [],
+    "predict": [],
+}
 
 
 def commands(page: Path) -> list[list[str]]:
@@ -32,5 +38,5 @@ def test_the_commands_of_the_page_run_one_after_the_other(tmp_path: Path, monkey
             own = own[:place] + own[place + 2 :]
         relwalk_ranks(size, *own, *BRIEF[own[0]], folder=tmp_path / "said")
         verbs.append(own[0])
-    assert verbs == ["train", "resume", "evaluate"]
+    assert verbs == ["train", "resume", "evaluate", "discover", "predict"]
     assert commands(README) and all(words in commands(PAGE) for words in commands(README))
