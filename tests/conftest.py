@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that wait for each other on busy cores must not spin
+if "PYTEST_XDIST_WORKER" in os.environ:  # one of several processes has one core to itself, and so has what it starts
+    os.environ |= {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "RAYON_NUM_THREADS": "1"}
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +23,6 @@ from relwalk.graph.vocabulary import Vocabulary
 from relwalk.models import MODELS
 from tests.entry import zygote
 
-# One of several processes (pytest-xdist) has one core to itself, one alone has two.
 torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)
 
 # Relation 0 "likes", relation 1 "knows"; entity 4 appears only in test.
