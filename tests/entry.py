@@ -45,9 +45,10 @@ _server.set_forkserver_preload(
 )
 
 
-def brief_calibration() -> None:
+def brief_calibration(put: Callable[[object, str, object], None] = setattr) -> None:
     """Most tests that train do not look at probabilities: those are then fitted on fewer questions."""
-    probability_fit.MOST, probability_fit.QUESTIONS = probability_fit.FEWEST, 100
+    put(probability_fit, "MOST", 50)
+    put(probability_fit, "QUESTIONS", 30)
 
 
 def brief_theory(put: Callable[[object, str, object], None] = setattr) -> None:
