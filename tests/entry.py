@@ -39,6 +39,8 @@ _server.set_forkserver_preload(
         "relwalk.comparing",
         "relwalk.tuning.child",
         "relwalk.reproduction.child",
+        "fastapi",
+        "uvicorn",
         __name__,
         "tests.server",
     ]
