@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that wait for each other on busy cores must not spin
+if "PYTEST_XDIST_WORKER" in os.environ:  # one of several processes has one core to itself, and so has what it starts
+    os.environ |= {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1", "RAYON_NUM_THREADS": "1"}
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,14 +16,12 @@ import pytest
 import torch
 
 from relwalk import children
-from relwalk.evaluation import probability_fit
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
 from relwalk.graph.vocabulary import Vocabulary
 from relwalk.models import MODELS
-from tests.entry import zygote
+from tests.entry import brief_calibration, zygote
 
-# One of several processes (pytest-xdist) has one core to itself, one alone has two.
 torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)
 
 # Relation 0 "likes", relation 1 "knows"; entity 4 appears only in test.
@@ -49,13 +49,12 @@ def make_graph(train: list, valid: list = (), test: list = (), *, entities: int 
 
 
 @pytest.fixture(autouse=True, scope="module")
-def brief_calibration(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Most tests that train do not look at probabilities: those are then fitted on fewer questions."""
+def brief_unless_judged(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Probabilities are fitted on few questions, but in the modules that look at them."""
     judged = ("probabilities", "truth", "calibration", "discovery", "prediction", "report")
     with pytest.MonkeyPatch.context() as patch:
         if not any(word in request.module.__name__ for word in judged):
-            patch.setattr(probability_fit, "MOST", probability_fit.FEWEST)
-            patch.setattr(probability_fit, "QUESTIONS", 100)
+            brief_calibration(patch.setattr)
         yield
 
 

@@ -19,8 +19,6 @@ from functools import cache
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 
-import typer
-
 from relwalk import children, synthetic
 from relwalk.evaluation import probability_fit
 from relwalk.theory import sweep
@@ -30,6 +28,10 @@ _server: ForkServerContext = multiprocessing.get_context("forkserver")
 _server.set_forkserver_preload(
     [
         "relwalk.cli.app",
+        "relwalk.cli.training",
+        "relwalk.cli.tune",
+        "relwalk.discovery",
+        "relwalk.compression.search",
         "relwalk.experiment",
         "relwalk.prediction",
         "relwalk.exports",
@@ -37,24 +39,30 @@ _server.set_forkserver_preload(
         "relwalk.comparing",
         "relwalk.tuning.child",
         "relwalk.reproduction.child",
+        "fastapi",
+        "uvicorn",
         __name__,
+        "tests.server",
     ]
 )
 
 
-def brief_calibration() -> None:
+def brief_calibration(put: Callable[[object, str, object], None] = setattr) -> None:
     """Most tests that train do not look at probabilities: those are then fitted on fewer questions."""
-    probability_fit.MOST, probability_fit.QUESTIONS = probability_fit.FEWEST, 100
+    put(probability_fit, "MOST", 50)
+    put(probability_fit, "QUESTIONS", 30)
 
 
 def brief_theory(put: Callable[[object, str, object], None] = setattr) -> None:
-    """A page and an analysis with less of what no run changes: a smaller closed loop, the ends of the sweep's ranges.
+    """A page and an analysis with less of what no run changes: a smaller closed loop, the first steps of the sweep.
 
     `before` commands whose figures are not looked at, or by a monkeypatch; tests/report/test_page.py has the whole.
     """
-    put(synthetic, "TRIPLES", 1000)
-    put(synthetic, "PLAIN", {**synthetic.PLAIN, "epochs": 5})
-    put(sweep, "GRID", {name: (values[0], values[-1]) for name, values in sweep.GRID.items()})
+    put(synthetic, "ENTITIES", 60)
+    put(synthetic, "TRIPLES", 600)
+    put(synthetic, "PLAIN", {**synthetic.PLAIN, "epochs": 3})
+    put(sweep, "BASE", {**sweep.BASE, "entities": 200})
+    put(sweep, "GRID", {name: values[:2] for name, values in sweep.GRID.items()})
 
 
 def relwalk(
@@ -137,7 +145,6 @@ def _commands(commands: list[list[str]], folder: str, files: list[Path]) -> None
     from relwalk.cli import app
 
     children.start_process = fork_zygote().start_process  # type: ignore[assignment]
-    app.app = typer.main.get_command(app.app)  # made once: it takes longer than most of what is refused
     os.chdir(folder)
     found = []
     for words in commands:

@@ -99,8 +99,8 @@ plants = {f.__name__: f for f in (raises, hangs, tarries, prints, drops, wavers,
 with workplace() as folder:
     for name, plant in plants.items():
         read.read_graph = plant
-        limits = Limits(seconds={"hangs": 0.5, "tarries": 5}.get(name, 60), megabytes=200)
-        number = {"drops": 40, "wavers": 40}.get(name, 2)
+        limits = Limits(seconds={"hangs": 0.1, "tarries": 2}.get(name, 60), megabytes=200)
+        number = {"drops": 40, "wavers": 40, "hangs": 1, "tarries": 1}.get(name, 2)
         tally = run_kind("files", 0, folder, number=number, seconds=None, jobs=1, limits=limits)
         print("PLANTED", name, "|".join(tally.faults))
 
@@ -110,7 +110,7 @@ main()
 """
 FOUND = {
     "raises": "KeyError in",
-    "hangs": "no answer within 0.5 s",
+    "hangs": "no answer within 0.1 s",
     "prints": "something on standard error",
     "drops": "a harmless change gives another graph",
     "wavers": "two readings of the same files differ",

@@ -61,8 +61,8 @@ def test_every_command_of_the_pages_runs(line: str, workplace: Path) -> None:
     if any(word in BENCHMARKS for word in arguments) and not os.environ.get("RELWALK_DATA"):
         pytest.skip("RELWALK_DATA does not name a folder with the benchmark graphs")
     if arguments[0] == "train":  # as written, but short
-        epochs = min(_epochs(arguments), 3)
-        arguments = [*_without(arguments, "--epochs"), "--epochs", str(epochs), "--dim", "16", "--force"]
+        epochs = arguments[arguments.index("--average-from") + 1] if "--average-from" in arguments else "1"
+        arguments = [*_without(arguments, "--epochs"), "--epochs", epochs, "--dim", "16", "--force"]
         if arguments[1] in BENCHMARKS:
             arguments += ["--budget", "1s"]
     if arguments[0] == "reproduce":  # of the small graph, RelWalk alone, all with one training
@@ -76,11 +76,6 @@ def test_every_command_of_the_pages_runs(line: str, workplace: Path) -> None:
     if arguments[0] == "compare":
         arguments = [*_without(arguments, "--budget"), "--budget", "0.3s", "--dim", "16"]
     relwalk(*arguments, cwd=workplace, before=brief_theory)
-
-
-def _epochs(arguments: list[str]) -> int:
-    """As many as the page says of the small graph, one of the others."""
-    return int(arguments[arguments.index("--epochs") + 1]) if {"world", "--epochs"} <= set(arguments) else 1
 
 
 def _without(arguments: list[str], option: str) -> list[str]:

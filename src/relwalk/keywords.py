@@ -8,6 +8,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, TypeVar, get_args
 
 from pydantic.fields import FieldInfo
@@ -55,7 +56,8 @@ class Keyword:
         )
 
 
-def training_keywords() -> dict[str, Keyword]:
+@cache
+def training_keywords() -> Mapping[str, Keyword]:
     """Every setting of a training: the common ones, and those of each objective and schedule."""
     found = {}
     for kind, choices in OWNERS.items():
@@ -69,7 +71,8 @@ def training_keywords() -> dict[str, Keyword]:
     return found | {name: _from_field(name, field) for name, field in CommonSettings.model_fields.items()}
 
 
-def option_keywords(model: type[Scorer] | None = None) -> dict[str, Keyword]:
+@cache
+def option_keywords(model: type[Scorer] | None = None) -> Mapping[str, Keyword]:
     """Every option that the model has, or some model."""
     found: dict[str, Keyword] = {}
     for name, kind in MODELS.items() if model is None else [("", model)]:
@@ -156,7 +159,7 @@ def with_keywords(*, without: Container[str] = ()) -> Callable[[Function], Funct
                 "Options of the model:\n" + _listed(options.values()),
             ]
         )
-        return with_parameters(function, [keyword.parameter() for keyword in (training | options).values()])
+        return with_parameters(function, [keyword.parameter() for keyword in {**training, **options}.values()])
 
     return decorate
 

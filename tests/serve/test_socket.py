@@ -12,63 +12,86 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from tests import entry
 from tests.entry import relwalk
 
 WAIT = 120  # seconds, on a machine with other work
 
 
-@contextmanager
-def started(folder: Path, *words: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """`relwalk serve` on a free port: its process, and where it answers."""
-    command = [sys.executable, "-m", "relwalk", "serve", str(folder), "--port", "0", *words]
-    process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env={**os.environ, **environment}
-    )
-    try:
-        assert process.stderr is not None
-        line = process.stderr.readline()
+class Service:
+    """`relwalk serve` on a free port, as a shell starts it or forked: where it answers, what it says, how it ends."""
+
+    def __init__(self, folder: Path, *words: str, shell: bool = False) -> None:
+        self.said = folder.with_name("said")
+        command = ["serve", str(folder), "--port", "0", *words]
+        if shell:
+            with self.said.open("w") as said:
+                start = [sys.executable, "-m", "relwalk", *command]
+                self.process: Any = subprocess.Popen(start, stderr=said, stdout=subprocess.DEVNULL)
+        else:
+            self.process = entry.started(*command, said=self.said)
+        until = time.monotonic() + WAIT
+        while not (self.said.exists() and self.said.read_text().endswith("\n")):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        line = self.said.read_text()
         assert "serving" in line, line
-        yield process, line.split(" at ")[1].split()[0].rstrip(";/")
+        self.where = line.split(" at ")[1].split()[0].rstrip(";/")
+
+    def status(self) -> int | None:
+        """Its exit status, once it has ended."""
+        if isinstance(self.process, subprocess.Popen):
+            return self.process.wait(WAIT)
+        self.process.join(WAIT)
+        return int(self.process.exitcode)
+
+
+@contextmanager
+def started(folder: Path, *words: str, shell: bool = False) -> Iterator[Service]:
+    service = Service(folder, *words, shell=shell)
+    try:
+        yield service
     finally:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=WAIT)
+        service.process.kill()
+        service.status()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_ends_well_and_finishes_what_is_under_way(number: int, folder: Path) -> None:
-    with started(folder) as (process, where):
-        assert httpx.get(f"{where}/readyz", timeout=WAIT).json() == {"status": "ready"}
+@pytest.mark.parametrize(("number", "shell"), [(signal.SIGTERM, True), (signal.SIGINT, False)])
+def test_it_ends_well_and_finishes_what_is_under_way(number: int, shell: bool, folder: Path) -> None:
+    with started(folder, shell=shell) as service:
+        assert httpx.get(f"{service.where}/readyz", timeout=WAIT).json() == {"status": "ready"}
         found: list[httpx.Response] = []
         asked = threading.Thread(
-            target=lambda: found.append(httpx.get(f"{where}/api/v1/discover", params={"k": 3}, timeout=WAIT))
+            target=lambda: found.append(httpx.get(f"{service.where}/api/v1/discover", params={"k": 3}, timeout=WAIT))
         )
         asked.start()
         until = time.monotonic() + WAIT
-        while "relwalk_requests_under_way 2.0" not in httpx.get(f"{where}/metrics", timeout=WAIT).text:
+        while "relwalk_requests_under_way 2.0" not in httpx.get(f"{service.where}/metrics", timeout=WAIT).text:
             assert time.monotonic() < until and not found
-        process.send_signal(number)
+        os.kill(service.process.pid, number)
         asked.join(WAIT)
         assert found and found[0].status_code == 200 and len(found[0].json()["links"]) == 3
-        assert process.wait(WAIT) == 0
-        assert "Traceback" not in (process.stderr.read() if process.stderr else "")
+        assert service.status() == 0
+        assert "Traceback" not in service.said.read_text()
         with pytest.raises(httpx.TransportError):
-            httpx.get(f"{where}/healthz", timeout=5)
+            httpx.get(f"{service.where}/healthz", timeout=5)
 
 
-def test_a_token_is_taken_from_the_environment_and_not_printed(folder: Path) -> None:
+def test_a_token_is_taken_from_the_environment_and_not_printed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = "not-to-be-printed-1"
-    with started(folder, "--host", "0.0.0.0", RELWALK_TOKEN=secret) as (process, where):
-        assert httpx.get(f"{where}/api/v1/runs", timeout=WAIT).status_code == 401
-        allowed = httpx.get(f"{where}/api/v1/runs", headers={"Authorization": f"Bearer {secret}"}, timeout=WAIT)
-        assert allowed.status_code == 200
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(WAIT) == 0
-        assert process.stderr is not None and secret not in process.stderr.read()
+    monkeypatch.setenv("RELWALK_TOKEN", secret)
+    with started(folder, "--host", "0.0.0.0") as service:
+        assert httpx.get(f"{service.where}/api/v1/runs", timeout=WAIT).status_code == 401
+        headers = {"Authorization": f"Bearer {secret}"}
+        assert httpx.get(f"{service.where}/api/v1/runs", headers=headers, timeout=WAIT).status_code == 200
+        os.kill(service.process.pid, signal.SIGTERM)
+        assert service.status() == 0
+        assert secret not in service.said.read_text()
 
 
 def test_a_port_in_use_is_one_sentence_with_the_cure(folder: Path) -> None:

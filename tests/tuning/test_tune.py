@@ -160,7 +160,7 @@ def interrupted(place: Path, words: list[str], trial: str, how: signal.Signals) 
 
 def test_interrupted_it_goes_on(tmp_path: Path) -> None:
     (tmp_path / "facts.tsv").write_text(FACTS)
-    slow = ["--epochs", "200", "--validate-every", "5", "--patience", "1000", "--checkpoint-seconds", "0"]
+    slow = ["--epochs", "100", "--validate-every", "5", "--patience", "1000", "--checkpoint-seconds", "0"]
     words = [*COMMAND, "2", *slow, "--schedule", "constant"]
     done, said = interrupted(tmp_path, words, "0001", signal.SIGINT)
     assert "interrupted, and all is saved; go on with: relwalk tune facts.tsv" in said
@@ -260,7 +260,7 @@ def test_a_process_that_is_killed_is_a_row(tmp_path: Path, monkeypatch: pytest.M
             return super().ended(wait)
 
     monkeypatch.setattr(tune, "Child", Killed)
-    found = relwalk.tune(FIVE, trials=2, out=tmp_path / "out", **{**SMALL, "epochs": 300, "validate_every": 1})
+    found = relwalk.tune(FIVE, trials=2, out=tmp_path / "out", **{**SMALL, "epochs": 100, "validate_every": 1})
     assert sorted(trial.status for trial in found.trials) == ["failed", "finished"]
     (reason,) = [trial.reason for trial in found.trials if trial.status == "failed"]
     assert "SIGKILL, as the system does when memory runs out" in reason

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import torch
-from pydantic import ConfigDict, create_model
+from pydantic import BaseModel, ConfigDict, create_model
 
 from relwalk.checks import DIM, check_whole
 from relwalk.errors import RelWalkError, UnknownChoice, choose
@@ -93,7 +94,8 @@ def model_name(model: Model) -> str:
     return model if isinstance(model, str) else f"{model.__module__}:{model.__qualname__}"
 
 
-def model_options(kind: type[Scorer]) -> dict[str, inspect.Parameter]:
+@cache
+def model_options(kind: type[Scorer]) -> Mapping[str, inspect.Parameter]:
     """The options of a model by name, with their types and defaults. Any model can be `reciprocal`."""
     keywords = [p for p in inspect.signature(kind, eval_str=True).parameters.values() if p.kind is p.KEYWORD_ONLY]
     reciprocal = inspect.Parameter("reciprocal", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=bool | None)
@@ -112,12 +114,18 @@ def check_options(model: Model, options: Mapping[str, Any]) -> dict[str, Any]:
     for option in options:
         if option not in known:
             raise UnknownChoice(f"option of model {kind.__name__}", option, known)
-    annotated = {option: p for option, p in known.items() if p.annotation is not p.empty}
-    fields: Any = {option: (p.annotation, p.default) for option, p in annotated.items()}
+    typed = _typed_options(kind)
     with settings_errors():
-        kind_of_options = create_model("Options", __config__=ConfigDict(allow_inf_nan=False), **fields)
-        checked = kind_of_options(**{option: value for option, value in options.items() if option in annotated})
+        checked = typed(**{option: value for option, value in options.items() if option in typed.model_fields})
     return {option: getattr(checked, option, value) for option, value in options.items()}
+
+
+@cache
+def _typed_options(kind: type[Scorer]) -> type[BaseModel]:
+    """What checks the options that a model gives a type."""
+    known = model_options(kind).items()
+    fields: Any = {option: (p.annotation, p.default) for option, p in known if p.annotation is not p.empty}
+    return create_model("Options", __config__=ConfigDict(allow_inf_nan=False), **fields)
 
 
 def is_reciprocal(kind: type[Scorer], options: Mapping[str, Any]) -> bool:
