@@ -2,11 +2,10 @@
 
     python bench/compressed.py make --data FOLDER --graph wn18rr   FOLDER/whole and FOLDER/small, of random vectors
     python bench/compressed.py rank --data FOLDER/small            the test set
-    python bench/compressed.py ask --data FOLDER/small             single questions, one after the other
-    python bench/compressed.py graph --data FOLDER/small           the graph and no model
-    python bench/compressed.py all                                 all of it about a million entities, by itself
+    python bench/compressed.py all                                 answers about a million entities, by itself
 
-Each is a process of its own, with a memory peak of its own; what the model takes is the peak less that of `graph`.
+Each is a process of its own, with a memory peak of its own. Answers are those of `bench/answering.py`; what the model
+takes is their peak less that of the graph alone.
 """
 
 from __future__ import annotations
@@ -28,12 +27,11 @@ from relwalk.graph.read import read_graph
 from relwalk.graph.vocabulary import Vocabulary
 from relwalk.models.compressed import Compression, held_bytes
 from relwalk.models.compressor import Compressor
-from relwalk.prediction import predict
-from relwalk.runs.record import GraphRecord, ModelRecord, RunRecord, read_record
-from relwalk.runs.run import Run, fresh_model, load_run, read_run_graph
+from relwalk.runs.record import GraphRecord, ModelRecord, RunRecord
+from relwalk.runs.run import Run, fresh_model, load_run
 from relwalk.training.settings import TrainingSettings
 
-QUESTIONS, RELATIONS, TRIPLES = 20, 8, 1000
+RELATIONS, TRIPLES = 8, 1000
 MILLION = 1_000_000
 
 
@@ -82,28 +80,13 @@ def rank(arguments: argparse.Namespace) -> None:
     emit({"first_seconds": times[0], "seconds": statistics.median(times[1:]), "repeats": times[1:]})
 
 
-def ask(arguments: argparse.Namespace) -> None:
-    run, times = load_run(arguments.data), []
-    for i in range(1 + QUESTIONS):
-        started = time.perf_counter()
-        predict(run, head=run.graph.entities.names[i], relation=run.graph.relations.names[0])
-        times.append(1e3 * (time.perf_counter() - started))
-    emit({"ms_a_question": statistics.median(times[1:]), "held_bytes": held_bytes(run.model)})
-
-
-def graph_alone(arguments: argparse.Namespace) -> None:
-    graph = read_run_graph(arguments.data, read_record(arguments.data))
-    graph.entities.id(graph.entities.names[0])
-    emit({"known": len(graph.known["tail"].keys)})
-
-
 def serving(folder: Path, threads: int, limit: float, *more: object) -> Row:
     """The memory that answers about many entities take, from the whole model and from the small one."""
     made = launch("compressed.py", ("make", "--data", folder, *more), threads=threads, timeout=limit)
     if "error" in made:
         return made
     rows = {
-        name: launch("compressed.py", (work, "--data", folder / place), threads=threads, timeout=limit)
+        name: launch("answering.py", (work, "--data", folder / place), threads=threads, timeout=limit)
         for name, work, place in (("graph", "graph", "small"), ("whole", "ask", "whole"), ("small", "ask", "small"))
     }
     for name in ("whole", "small"):
@@ -118,7 +101,7 @@ def all_of_it(arguments: argparse.Namespace) -> None:
         print(json.dumps(serving(Path(folder), arguments.threads, 600.0, *more), indent=1))
 
 
-WORK = {"make": make, "rank": rank, "ask": ask, "graph": graph_alone, "all": all_of_it}
+WORK = {"make": make, "rank": rank, "all": all_of_it}
 
 
 def main() -> None:

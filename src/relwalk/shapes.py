@@ -30,8 +30,8 @@ DIMS = (256, 128)
 EPOCH_WORK = 5e12  # operations of an epoch beyond which the smaller dim is taken: about a minute of two cores
 COPIES = 6  # of the entities that training may hold in the memory there is
 
-# Numbers of the relations' matrices for each triple, at most: with more of them, blocks. Chosen on valid, d = 256, seed 0,
-# on three small public graphs; MRR by the width of a block, in brackets what a width has of numbers for each triple:
+# Numbers of the relations' matrices for each triple, at most: with more of them, blocks. Chosen on valid, d = 256, seed
+# 0, on three small public graphs: MRR by the width of a block, in brackets how many numbers that is for each triple.
 #
 #     width                  256           32           16            8            4            2
 #     UMLS             .8995 (578)   .9111 (72)            -    .9210 (18)    .9268 (9)    .9252 (5)

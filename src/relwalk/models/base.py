@@ -18,7 +18,7 @@ from relwalk.space import Between, Search
 Pattern = Literal["symmetry", "antisymmetry", "inversion", "composition", "one-to-many"]
 
 
-DECODED = 1 << 18  # numbers that a block of keys is decoded to: 1 MB, which a cache holds
+DECODED = 1 << 19  # numbers that a block of keys is decoded to: 2 MB, which a cache holds
 
 
 class Scorer(nn.Module, ABC):
@@ -275,6 +275,7 @@ class ProductScorer(Scorer, ABC):
         for keys in self.key_blocks(side, candidates, relation):
             scores[:, start : start + len(keys)] = queries @ keys.T
             start += len(keys)
+            del keys  # before the next are made
         return scores
 
     def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor | None:
