@@ -22,7 +22,7 @@ from relwalk.training.trainer import Trainer
 
 
 def make(graph: Graph, validate=None, options: dict | None = None, **settings) -> Trainer:
-    defaults = {"epochs": 4, "negatives": 5, "batch_size": 500, "threads": 2, "objective": "softmax"}
+    defaults = {"epochs": 4, "negatives": 5, "batch_size": 150, "threads": 2, "objective": "softmax"}
     settings = make_settings(defaults, settings)
     model = build_model("relwalk", len(graph.entities), len(graph.relations), 8, seed=1, options=options or {})
     return Trainer(model, make_task(graph, settings), settings, validate=validate)
@@ -34,19 +34,19 @@ def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("orthogonality", ["exact", "soft"])
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_every_objective_learns(world: Graph, objective: str, orthogonality: str) -> None:
-    trainer = make(world, objective=objective, options={"orthogonality": orthogonality}, lr=0.1, relation_lr=0.01)
+def test_every_objective_learns(small_world: Graph, objective: str, orthogonality: str) -> None:
+    trainer = make(small_world, objective=objective, options={"orthogonality": orthogonality}, lr=0.1, relation_lr=0.01)
     history = trainer.run().history
     assert history[-1].loss < 0.99 * history[0].loss
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_every_optimizer_learns(world: Graph, optimizer: str) -> None:
-    history = make(world, optimizer=optimizer, lr=0.01, relation_lr=0.001, epochs=3).run().history
+def test_every_optimizer_learns(small_world: Graph, optimizer: str) -> None:
+    history = make(small_world, optimizer=optimizer, lr=0.01, relation_lr=0.001, epochs=3).run().history
     assert history[-1].loss < history[0].loss
 
 
-def test_exact_is_orthogonal_after_every_step(world: Graph) -> None:
+def test_exact_is_orthogonal_after_every_step(small_world: Graph) -> None:
     steps = []
 
     class Watch:
@@ -56,18 +56,18 @@ def test_exact_is_orthogonal_after_every_step(world: Graph) -> None:
         def epoch(self, *_: object) -> None:
             pass
 
-    trainer = make(world, relation_lr=1.0)
+    trainer = make(small_world, relation_lr=1.0)
     trainer.observer = Watch()
     trainer.run()
     assert len(steps) == 4 * len(trainer.task)
     assert max(steps) < 1e-5
 
 
-def test_the_papers_penalty_pulls_towards_orthogonality(world: Graph) -> None:
+def test_the_papers_penalty_pulls_towards_orthogonality(small_world: Graph) -> None:
     def off(strength: float) -> float:
         options = {"orthogonality": "soft", "lambda1": strength, "lambda2": strength}
         trainer = make(
-            world, options=options, optimizer="sgd", objective="hardest", lr=0.0005, relation_lr=None, l2=0.0
+            small_world, options=options, optimizer="sgd", objective="hardest", lr=0.0005, relation_lr=None, l2=0.0
         )
         trainer.run()
         return float(defect(trainer.model.R2.detach()).abs().mean())
@@ -75,16 +75,16 @@ def test_the_papers_penalty_pulls_towards_orthogonality(world: Graph) -> None:
     assert off(100.0) < 0.5 * off(0.0)
 
 
-def test_an_epoch_holds_every_triple_once_in_the_asked_number_of_batches(world: Graph) -> None:
-    task = make_task(world, TrainingSettings(objective="softmax", batches=7, batch_size=None))
+def test_an_epoch_holds_every_triple_once_in_the_asked_number_of_batches(small_world: Graph) -> None:
+    task = make_task(small_world, TrainingSettings(objective="softmax", batches=7, batch_size=None))
     batches = list(task.batches(torch.Generator().manual_seed(0)))
     assert len(batches) == len(task) == 7
-    assert sorted(map(tuple, torch.cat(batches).tolist())) == sorted(map(tuple, world.train.tolist()))
+    assert sorted(map(tuple, torch.cat(batches).tolist())) == sorted(map(tuple, small_world.train.tolist()))
     assert all((batch[1:, 1] >= batch[:-1, 1]).all() for batch in batches)
 
 
-def test_the_same_seed_gives_the_same_bits(world: Graph) -> None:
-    a, b, c = make(world, seed=3), make(world, seed=3), make(world, seed=4)
+def test_the_same_seed_gives_the_same_bits(small_world: Graph) -> None:
+    a, b, c = make(small_world, seed=3), make(small_world, seed=3), make(small_world, seed=4)
     for trainer in (a, b, c):
         trainer.run()
     assert torch.equal(a.model.entity.weight, b.model.entity.weight)
@@ -92,10 +92,14 @@ def test_the_same_seed_gives_the_same_bits(world: Graph) -> None:
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_a_checkpoint_continues_to_the_same_bits(world: Graph, tmp_path: Path, optimizer: str) -> None:
+def test_a_checkpoint_continues_to_the_same_bits(small_world: Graph, tmp_path: Path, optimizer: str) -> None:
     def fresh(epochs: int) -> Trainer:
         return make(
-            world, lambda model: float(model.entity.weight[0, 0].detach()), optimizer=optimizer, lr=0.05, epochs=epochs
+            small_world,
+            lambda model: float(model.entity.weight[0, 0].detach()),
+            optimizer=optimizer,
+            lr=0.05,
+            epochs=epochs,
         )
 
     whole, first, second = fresh(4), fresh(2), fresh(4)
@@ -111,9 +115,9 @@ def test_a_checkpoint_continues_to_the_same_bits(world: Graph, tmp_path: Path, o
     assert [e.loss for e in second.progress.history] == [e.loss for e in whole.progress.history]
 
 
-def test_a_checkpoint_that_was_cut_or_changed_is_refused(world: Graph, tmp_path: Path) -> None:
+def test_a_checkpoint_that_was_cut_or_changed_is_refused(small_world: Graph, tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
-    save_checkpoint(make(world), path, {})
+    save_checkpoint(make(small_world), path, {})
     good = path.read_bytes()
     for bad, words in (
         (good[:-100], "not a readable safetensors file"),
@@ -126,7 +130,7 @@ def test_a_checkpoint_that_was_cut_or_changed_is_refused(world: Graph, tmp_path:
             read_checkpoint(path)
 
 
-def test_early_stopping_keeps_the_best_weights(world: Graph) -> None:
+def test_early_stopping_keeps_the_best_weights(small_world: Graph) -> None:
     figures = iter([0.1, 0.5, 0.4, 0.3, 0.2, 0.9])
     seen = []
 
@@ -134,19 +138,19 @@ def test_early_stopping_keeps_the_best_weights(world: Graph) -> None:
         seen.append(model.entity.weight.detach().clone())
         return next(figures)
 
-    trainer = make(world, validate, validate_every=1, patience=2, epochs=50)
+    trainer = make(small_world, validate, validate_every=1, patience=2, epochs=50)
     progress = trainer.run()
     assert (progress.epoch, progress.best_epoch, progress.best_metric) == (4, 2, 0.5)
     assert torch.equal(trainer.model.entity.weight, seen[1])
 
 
-def test_divergence_stops_with_the_step_and_the_cure(world: Graph) -> None:
-    trainer = make(world, optimizer="sgd", lr=1e8, relation_lr=1e-9, objective="margin", l2=1.0)
+def test_divergence_stops_with_the_step_and_the_cure(small_world: Graph) -> None:
+    trainer = make(small_world, optimizer="sgd", lr=1e8, relation_lr=1e-9, objective="margin", l2=1.0)
     with pytest.raises(TrainingDiverged, match=r"epoch \d+.*Lower --lr"):
         trainer.run()
 
 
-def test_weights_that_are_no_numbers_are_never_saved(world: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_that_are_no_numbers_are_never_saved(small_world: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("relwalk.training.trainer.CHECKPOINT_SHARE", float("inf"))
     saved = []
 
@@ -155,7 +159,7 @@ def test_weights_that_are_no_numbers_are_never_saved(world: Graph, monkeypatch: 
             if step == 2:
                 trainer.model.entity.weight.data[0, 0] = float("inf")
 
-    trainer = make(world, checkpoint_seconds=0)
+    trainer = make(small_world, checkpoint_seconds=0)
     trainer.observer = Breaks()
     trainer.checkpoint = lambda t: saved.append(bool(t.model.entity.weight.isfinite().all()))
     with pytest.raises(TrainingDiverged, match="after step 2 of epoch 1"):
@@ -163,9 +167,9 @@ def test_weights_that_are_no_numbers_are_never_saved(world: Graph, monkeypatch: 
     assert saved == [True, True]  # before the first step, and after it
 
 
-def test_divergence_names_the_last_good_checkpoint(world: Graph, tmp_path: Path) -> None:
+def test_divergence_names_the_last_good_checkpoint(small_world: Graph, tmp_path: Path) -> None:
     with pytest.raises(TrainingDiverged, match=r"last good checkpoint is .*checkpoint.safetensors"):
-        train(world, dim=8, out=tmp_path / "run", optimizer="sgd", lr=1e8, objective="margin", epochs=3)
+        train(small_world, dim=8, out=tmp_path / "run", optimizer="sgd", lr=1e8, objective="margin", epochs=3)
     tensors, _ = read_checkpoint(tmp_path / "run" / "checkpoint.safetensors")
     assert all(tensor.isfinite().all() for tensor in tensors.values())
 
@@ -193,10 +197,10 @@ def test_batches_and_batch_size_replace_each_other() -> None:
 
 @pytest.mark.parametrize("orthogonality", ["exact", "soft"])
 @pytest.mark.parametrize("objective", [name for name, kind in OBJECTIVES.items() if getattr(kind, "sparse", False)])
-def test_a_sparse_gradient_is_the_whole_gradient(world: Graph, objective: str, orthogonality: str) -> None:
+def test_a_sparse_gradient_is_the_whole_gradient(small_world: Graph, objective: str, orthogonality: str) -> None:
     gradients = []
     for sparse in (True, False):
-        trainer = make(world, objective=objective, options={"orthogonality": orthogonality})
+        trainer = make(small_world, objective=objective, options={"orthogonality": orthogonality})
         trainer.task.sparse = sparse
         batch = next(trainer.task.batches(torch.Generator().manual_seed(0)))
         loss = trainer.task.loss(trainer.model, batch, torch.Generator().manual_seed(0))

@@ -18,7 +18,7 @@ from relwalk.evaluation.estimate import Floats, own_generator
 from relwalk.theory.sphere import log_integral, log_sphere_integral
 
 BLOCK = 1 << 18  # exponentials held at a time: 1 MB, which the cache of a core holds
-PAIRS = 1 << 24  # pairs of entities held at a time: 64 MB
+PAIRS = 1 << 19  # pairs of entities held at a time: 2 MB, near the core; 64 MB take three times as long
 
 
 @torch.no_grad()
