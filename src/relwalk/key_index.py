@@ -3,8 +3,7 @@
 A score is a product of a query and a key, and a bias is one of its coordinates, so the greatest inner products are all
 that is looked for. Keys are cut into pairs of coordinates and kept as half a byte a pair (product quantisation, scanned
 in registers by faiss: André, Kermarrec, Le Scouarnec, PAMI 2021). The best by codes are a short list, which the model
-itself scores. Every code is looked at, so that recall does not hang on how the entities lie; graphs of neighbours, as
-HNSW, take minutes to be made of a million and find fewer.
+itself scores. Every code is looked at, so that recall does not hang on how the entities lie.
 """
 
 from __future__ import annotations
