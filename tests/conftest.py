@@ -20,7 +20,7 @@ from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
 from relwalk.graph.vocabulary import Vocabulary
 from relwalk.models import MODELS
-from tests.entry import brief_calibration, zygote
+from tests.entry import brief_calibration, brief_theory, zygote
 
 torch.set_num_threads(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)
 
@@ -50,11 +50,13 @@ def make_graph(train: list, valid: list = (), test: list = (), *, entities: int 
 
 @pytest.fixture(autouse=True, scope="module")
 def brief_unless_judged(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Probabilities are fitted on few questions, but in the modules that look at them."""
+    """Probabilities are fitted on few questions and the theory is tried on little, but in the modules that look at it."""
     judged = ("probabilities", "truth", "calibration", "discovery", "prediction", "report")
     with pytest.MonkeyPatch.context() as patch:
         if not any(word in request.module.__name__ for word in judged):
             brief_calibration(patch.setattr)
+        if not any(word in request.module.__name__ for word in ("theory", "report")):
+            brief_theory(patch.setattr)
         yield
 
 

@@ -56,11 +56,12 @@ def brief_calibration(put: Callable[[object, str, object], None] = setattr) -> N
 def brief_theory(put: Callable[[object, str, object], None] = setattr) -> None:
     """A page and an analysis with less of what no run changes: a smaller closed loop, the first steps of the sweep.
 
-    `before` commands whose figures are not looked at, or by a monkeypatch; tests/report/test_page.py has the whole.
+    tests/theory and tests/report/test_page.py have the whole.
     """
     put(synthetic, "ENTITIES", 60)
     put(synthetic, "TRIPLES", 600)
     put(synthetic, "PLAIN", {**synthetic.PLAIN, "epochs": 3})
+    put(synthetic, "small_loop", cache(synthetic.small_loop.__wrapped__))  # and none that others made
     put(sweep, "BASE", {**sweep.BASE, "entities": 200})
     put(sweep, "GRID", {name: values[:2] for name, values in sweep.GRID.items()})
 
@@ -85,7 +86,7 @@ def relwalk(
 
 def snippet(code: str, cwd: Path) -> None:
     """Run Python as a file of its own would be: nothing is imported that it does not import."""
-    status, out, err = _forked(_execute, [code], cwd, brief_theory, "utf-8")
+    status, out, err = _forked(_execute, [code], cwd, None, "utf-8")
     assert status == 0, out + err
 
 
@@ -178,6 +179,7 @@ def _command(
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding=encoding, errors="strict")
     brief_calibration()
+    brief_theory()
     if any(verb in words[0] for verb in ("compare", "tune", "reproduce")):  # a verb or a snippet
         children.start_process = fork_zygote().start_process  # type: ignore[assignment]
     if before is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.entry import brief_theory, relwalk, snippet
+from tests.entry import relwalk, snippet
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -75,7 +75,7 @@ def test_every_command_of_the_pages_runs(line: str, workplace: Path) -> None:
         arguments = [*_without(arguments, "--budget"), *short]
     if arguments[0] == "compare":
         arguments = [*_without(arguments, "--budget"), "--budget", "0.3s", "--dim", "16"]
-    relwalk(*arguments, cwd=workplace, before=brief_theory)
+    relwalk(*arguments, cwd=workplace)
 
 
 def _without(arguments: list[str], option: str) -> list[str]:

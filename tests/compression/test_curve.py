@@ -20,8 +20,8 @@ from tests.conftest import TRAIN, make_graph
 
 
 @pytest.fixture(scope="module")
-def run(world: Graph) -> Run:
-    return train(world, dim=12, epochs=4, threads=1, progress=False)
+def run(small_world: Graph) -> Run:
+    return train(small_world, dim=12, epochs=4, threads=1, progress=False)
 
 
 def test_it_ends_at_the_whole_matrices(run: Run) -> None:

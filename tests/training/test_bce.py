@@ -16,6 +16,7 @@ from relwalk.training import sigmoid
 from relwalk.training.settings import TrainingSettings
 from relwalk.training.sigmoid import bce_loss
 from relwalk.training.softmax import Targets, Workspace
+from tests.conftest import part_of
 
 
 def problem(rows: int, entities: int, dim: int, pairs: int, size: float, seed: int):
@@ -160,7 +161,7 @@ def test_a_sample_estimates_the_loss_over_all_entities(five: Graph) -> None:
     """The mean over many samples of one or two entities is the whole loss, label smoothing and all."""
     model = build_model("distmult", 5, 2, 6, seed=0, options={})
     losses = {}
-    for drawn, times in ((0, 1), (2, 4000)):
+    for drawn, times in ((0, 1), (2, 1500)):
         task = make_task(five, TrainingSettings(objective="bce", l2=0.0, batch_size=100, candidates_per_step=drawn))
         (batch,) = task.batches(torch.Generator().manual_seed(0))
         generator = torch.Generator().manual_seed(1)
@@ -173,7 +174,8 @@ def test_a_sample_estimates_the_loss_over_all_entities(five: Graph) -> None:
 
 @pytest.mark.parametrize(("settings", "times"), [({"optimizer": "adam"}, 10), ({"candidates_per_step": 300}, 3)])
 def test_it_learns(world: Graph, settings: dict, times: int) -> None:
-    run = train(world, model="complex", objective="bce", dim=32, epochs=10, l2=0.0, batch_size=128, **settings)
-    untrained = build_model("complex", len(world.entities), len(world.relations), 32, seed=0, options={})
+    graph = part_of(world, 1000)
+    run = train(graph, model="complex", objective="bce", dim=32, epochs=10, l2=0.0, batch_size=128, **settings)
+    untrained = build_model("complex", len(graph.entities), len(graph.relations), 32, seed=0, options={})
     assert run.record.training.objective.label_smoothing == 0.1
-    assert rank(run, split="valid").mrr > times * rank(untrained, world, "valid").mrr
+    assert rank(run, split="valid").mrr > times * rank(untrained, graph, "valid").mrr

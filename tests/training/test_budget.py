@@ -22,7 +22,7 @@ from relwalk.training.settings import make_settings
 from relwalk.training.stopping import StopRequest
 from tests.entry import relwalk
 
-SMALL = {"dim": 4, "batch_size": 1000, "threads": 1}
+SMALL = {"dim": 4, "batch_size": 150, "threads": 1}
 
 
 class Clock:
@@ -69,11 +69,11 @@ def test_what_is_no_time_is_refused(wrong: object) -> None:
         check_seconds("budget", wrong)
 
 
-def test_the_step_that_reaches_it_is_the_last(clock: Clock, world: Graph, tmp_path: Path) -> None:
-    whole = train(world, out=tmp_path / "whole", epochs=1, **SMALL)
+def test_the_step_that_reaches_it_is_the_last(clock: Clock, small_world: Graph, tmp_path: Path) -> None:
+    whole = train(small_world, out=tmp_path / "whole", epochs=1, **SMALL)
     steps = round(history(tmp_path / "whole")[0]["seconds"])
     assert steps > 3
-    run = train(world, out=tmp_path / "run", budget=2.5 * steps, **SMALL)
+    run = train(small_world, out=tmp_path / "run", budget=2.5 * steps, **SMALL)
     epochs = history(tmp_path / "run")
     assert [e["seconds"] for e in epochs] == [steps, steps, math.ceil(2.5 * steps) - 2 * steps]
     assert epochs[-1]["metric"] is not None  # validated at the end, wherever that is
@@ -85,7 +85,7 @@ def test_the_step_that_reaches_it_is_the_last(clock: Clock, world: Graph, tmp_pa
     assert str(read_state(tmp_path / "run")) == "finished: epoch 3"
 
 
-def test_what_validates_and_saves_is_not_on_the_clock(clock: Clock, world: Graph, tmp_path: Path) -> None:
+def test_what_validates_and_saves_is_not_on_the_clock(clock: Clock, small_world: Graph, tmp_path: Path) -> None:
     class Slow:
         def step(self, *_: object) -> None:
             clock.now += 100.0
@@ -93,7 +93,7 @@ def test_what_validates_and_saves_is_not_on_the_clock(clock: Clock, world: Graph
         def epoch(self, *_: object) -> None:
             clock.now += 100.0
 
-    run = train(world, out=tmp_path / "run", budget=5, observer=Slow(), checkpoint_seconds=0, **SMALL)
+    run = train(small_world, out=tmp_path / "run", budget=5, observer=Slow(), checkpoint_seconds=0, **SMALL)
     assert run.record.metrics["seconds"] == 5
 
 
@@ -103,34 +103,34 @@ def test_validations_are_twenty_at_most(clock: Clock, five: Graph, tmp_path: Pat
     assert len(found) == 20 and found[-1]["epoch"] == 100
 
 
-def test_epochs_may_end_it_first(clock: Clock, world: Graph) -> None:
-    run = train(world, budget="1h", epochs=2, **SMALL)
+def test_epochs_may_end_it_first(clock: Clock, small_world: Graph) -> None:
+    run = train(small_world, budget="1h", epochs=2, **SMALL)
     assert run.record.metrics["epochs"] == 2 and run.record.training.patience == MOST
 
 
-def test_interrupted_it_goes_on_with_what_is_left(clock: Clock, world: Graph, tmp_path: Path) -> None:
+def test_interrupted_it_goes_on_with_what_is_left(clock: Clock, small_world: Graph, tmp_path: Path) -> None:
     asked = iter([False] * 3)
     with pytest.raises(Interrupted):
-        train(world, out=tmp_path / "run", budget=20, stop=lambda: next(asked, True), **SMALL)
+        train(small_world, out=tmp_path / "run", budget=20, stop=lambda: next(asked, True), **SMALL)
     assert read_progress(tmp_path / "run" / "checkpoint.safetensors").seconds == 3
     run = resume(tmp_path / "run")
-    undisturbed = train(world, budget=20, **SMALL)
+    undisturbed = train(small_world, budget=20, **SMALL)
     assert run.record.metrics == undisturbed.record.metrics and run.record.metrics["seconds"] == 20
 
 
-def test_a_decay_that_falls_does_so_by_time(clock: Clock, world: Graph, tmp_path: Path) -> None:
+def test_a_decay_that_falls_does_so_by_time(clock: Clock, small_world: Graph, tmp_path: Path) -> None:
     falling = SMALL | {"l2": 0.5, "decay_end": 0.001}
     asked = iter([False] * 3)
     with pytest.raises(Interrupted):
-        train(world, out=tmp_path / "run", budget=20, stop=lambda: next(asked, True), **falling)
-    resumed, undisturbed = resume(tmp_path / "run"), train(world, budget=20, **falling)
+        train(small_world, out=tmp_path / "run", budget=20, stop=lambda: next(asked, True), **falling)
+    resumed, undisturbed = resume(tmp_path / "run"), train(small_world, budget=20, **falling)
     assert torch.equal(resumed.model.entity.weight, undisturbed.model.entity.weight)
-    constant = train(world, budget=20, **falling | {"decay_end": 1.0})
+    constant = train(small_world, budget=20, **falling | {"decay_end": 1.0})
     norms = [float(run.model.entity.weight.detach().norm()) for run in (undisturbed, constant)]
     assert norms[0] > 1.05 * norms[1]
 
 
-def test_interrupted_at_its_last_validation_it_only_validates(clock: Clock, world: Graph, tmp_path: Path) -> None:
+def test_interrupted_at_its_last_validation_it_only_validates(clock: Clock, small_world: Graph, tmp_path: Path) -> None:
     stop = StopRequest()
 
     class AtTheEnd:
@@ -142,20 +142,20 @@ def test_interrupted_at_its_last_validation_it_only_validates(clock: Clock, worl
             pass
 
     with pytest.raises(Interrupted):
-        train(world, out=tmp_path / "run", budget=5, stop=stop, observer=AtTheEnd(), **SMALL)
+        train(small_world, out=tmp_path / "run", budget=5, stop=stop, observer=AtTheEnd(), **SMALL)
     run = resume(tmp_path / "run")
     assert run.record.metrics["seconds"] == 5 and history(tmp_path / "run")[-1]["metric"] is not None
 
 
-def test_a_finished_run_is_trained_further_by_more_time(clock: Clock, world: Graph, tmp_path: Path) -> None:
-    train(world, out=tmp_path / "run", budget=20, **SMALL)
+def test_a_finished_run_is_trained_further_by_more_time(clock: Clock, small_world: Graph, tmp_path: Path) -> None:
+    train(small_world, out=tmp_path / "run", budget=20, **SMALL)
     for change in ({"budget": 20}, {"epochs": 1000}):
         with pytest.raises(RelWalkError, match="Say --budget with more"):
             resume(tmp_path / "run", **change)  # type: ignore[arg-type]
     longer = resume(tmp_path / "run", budget="40s")
     assert longer.record.metrics["seconds"] == 40
     assert longer.record.changes[0].settings == {"budget": 40.0}
-    train(world, out=tmp_path / "other", epochs=1, **SMALL)
+    train(small_world, out=tmp_path / "other", epochs=1, **SMALL)
     with pytest.raises(RelWalkError, match="begun without a budget"):
         resume(tmp_path / "other", budget="1m")
 

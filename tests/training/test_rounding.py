@@ -16,7 +16,7 @@ from relwalk.training.softmax import Workspace
 
 
 def learn(graph: Graph, **settings: object) -> Run:
-    return train(graph, dim=16, epochs=6, **({"seed": 0, "threads": 2, "precision": "float32"} | settings))
+    return train(graph, dim=16, epochs=3, **({"seed": 0, "threads": 2, "precision": "float32"} | settings))
 
 
 @pytest.fixture(scope="module")
