@@ -35,7 +35,8 @@ COPIES = 6  # of the entities that training may hold in the memory there is
 #
 #     width                  256           32           16            8            4            2
 #     UMLS             .8995 (578)   .9111 (72)            -    .9210 (18)    .9268 (9)    .9252 (5)
-#     Kinships                   -            -   .8511 (12)            -    .8552 (3)            -
+#     UMLS, seed 1               -            -            -    .9210 (18)    .9201 (9)            -
+#     Kinships                   -            -   .8511 (12)            -    .8552 (3)    .8290 (2)
 #     Nations                    -            -            -    .6346 (71)   .6904 (35)   .7524 (18)
 NUMBERS = 10
 NARROWEST = 2  # coordinates of a block: rotations of planes, and reflections
