@@ -50,7 +50,7 @@ def make_graph(train: list, valid: list = (), test: list = (), *, entities: int 
 
 @pytest.fixture(autouse=True, scope="module")
 def brief_unless_judged(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Probabilities are fitted on few questions and the theory is tried on little, but in the modules that look at it."""
+    """Probabilities are fitted on few questions and the theory is tried on little, unless a module looks at it."""
     judged = ("probabilities", "truth", "calibration", "discovery", "prediction", "report")
     with pytest.MonkeyPatch.context() as patch:
         if not any(word in request.module.__name__ for word in judged):
