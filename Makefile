@@ -27,9 +27,10 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	@PATH="$(abspath $(BIN)):$$PATH" sh tools/demo.sh
 
-# A process per core; files stay whole, so that what a file makes once is made once.
+# A process per core; files stay whole, so that what a file makes once is made once. What Python compiles is kept, also
+# where the shell says otherwise: every process that a test starts would compile it again.
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile
 
 # The same on the newest Python that the pinned versions have wheels for, where the machine has one.
 test-newest:

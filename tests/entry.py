@@ -84,10 +84,11 @@ def relwalk(
     return subprocess.CompletedProcess(words, status, out, err)
 
 
-def snippet(code: str, cwd: Path) -> None:
-    """Run Python as a file of its own would be: nothing is imported that it does not import."""
-    status, out, err = _forked(_execute, [code], cwd, None, "utf-8")
-    assert status == 0, out + err
+def snippet(code: str, cwd: Path, status: int = 0) -> str:
+    """Run Python as a file of its own would be, check how it ends, and give what it printed."""
+    found, out, err = _forked(_execute, [code], cwd, None, "utf-8")
+    assert found == status, out + err
+    return out
 
 
 def _forked(

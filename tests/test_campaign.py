@@ -31,6 +31,7 @@ from relwalk.graph.formats import FORMATS
 from relwalk.graph.read import read_graph
 from relwalk.runs.checkpoint import read_checkpoint
 from relwalk.runs.run import load_run
+from tests.entry import snippet
 
 ROOT = Path(__file__).parent.parent
 PATIENT = "120"  # seconds: whether a call hangs is asked on a quiet machine, by `make campaign`
@@ -55,7 +56,6 @@ def test_nothing_fails_in_a_small_campaign() -> None:
 
 PLANTED = """
 import mmap, os, sys, time
-os.environ |= {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
 from pathlib import Path
 from tools.campaign.command_line import main, preload, run_kind, workplace
 from tools.campaign.workers import Limits
@@ -120,7 +120,7 @@ FOUND = {
 
 
 def test_the_campaign_finds_what_is_planted_and_does_it_again_by_one_command() -> None:
-    told = python("-c", PLANTED, status=1)
+    told = snippet(PLANTED, ROOT, status=1)
     found = dict(line.split(" ", 2)[1:] for line in told.splitlines() if line.startswith("PLANTED"))
     for plant, words in FOUND.items():
         assert words in found[plant], told

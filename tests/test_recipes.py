@@ -35,11 +35,11 @@ def shape(entities: int = 2000, relations: int = 40, triples: int = 30_000, ques
     return Shape(entities, relations, triples, questions)
 
 
-def test_a_name_changes_nothing(world: Graph) -> None:
+def test_a_name_changes_nothing(small_world: Graph) -> None:
     """The same graph under the names of benchmarks has the same settings as under its own."""
-    plain = train(world, **SHORT).record
+    plain = train(small_world, **SHORT).record
     for name in ("fb15k-237", "wn18rr", "x"):
-        renamed = train(dataclasses.replace(world, name=name), **SHORT).record
+        renamed = train(dataclasses.replace(small_world, name=name), **SHORT).record
         assert renamed.training == plain.training and renamed.model == plain.model
 
 
@@ -107,23 +107,23 @@ def test_dim_goes_by_the_memory_that_there_is(monkeypatch: pytest.MonkeyPatch) -
     assert shapes.choose_dim(shape()) == DIMS[-1]
 
 
-def test_what_is_said_wins(world: Graph) -> None:
-    by_itself = train(world, **SHORT).record.training
+def test_what_is_said_wins(small_world: Graph) -> None:
+    by_itself = train(small_world, **SHORT).record.training
     assert by_itself.l2 == BEGINS[1] and by_itself.decay_end < 1 and by_itself.patience == PATIENCE
-    said = train(world, **SHORT, l2=0.07, blocks=2, batch_size=5000).record
+    said = train(small_world, **SHORT, l2=0.07, blocks=2, batch_size=5000).record
     assert (said.training.l2, said.training.decay_end, said.training.patience) == (0.07, 1.0, 5)
     assert said.model.options["blocks"] == 2 and said.training.batch_size == 5000
-    falling = train(world, **SHORT, l2=0.07, decay_end=0.5, schedule="linear", validate_every=7).record.training
+    falling = train(small_world, **SHORT, l2=0.07, decay_end=0.5, schedule="linear", validate_every=7).record.training
     assert (falling.decay_end, falling.schedule.name, falling.validate_every) == (0.5, "linear", 7)
-    timed = train(world, dim=8, budget=0.2).record.training
+    timed = train(small_world, dim=8, budget=0.2).record.training
     assert timed.epochs == timed.patience == MOST and timed.decay_end == by_itself.decay_end
 
 
-def test_other_models_and_objectives_keep_what_is_usual(world: Graph) -> None:
+def test_other_models_and_objectives_keep_what_is_usual(small_world: Graph) -> None:
     for settings in ({"model": "distmult"}, {"objective": "softmax", "negatives": 4}, {"optimizer": "adam"}):
-        found = train(world, **SHORT, **settings).record.training
+        found = train(small_world, **SHORT, **settings).record.training
         assert (found.decay_end, found.schedule.name, found.entity_dropout) == (1.0, "constant", 0.0)
-    assert train(world, model="distmult", epochs=1).record.model.dim == 128
+    assert train(small_world, model="distmult", epochs=1).record.model.dim == 128
 
 
 def test_it_says_what_it_chose(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_train_on_a_file_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_the_papers_recipe_is_one_word(tmp_path: Path) -> None:
-    relwalk("train", "world", "--recipe", "paper", "--epochs", "1", "--out", tmp_path / "run")
+    relwalk("train", "world", "--recipe", "paper", "--dim", "8", "--epochs", "1", "--out", tmp_path / "run")
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     assert record["model"]["options"]["orthogonality"] == "soft"
     assert record["training"]["objective"]["negatives"] == record["training"]["batches"] == 100

@@ -35,8 +35,9 @@ WAYS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def run(small_world: Graph, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    out = tmp_path_factory.mktemp("source") / "run"
-    return train(small_world, dim=16, epochs=3, out=out, threads=1, progress=False)
+    return train(
+        small_world, dim=16, epochs=3, out=tmp_path_factory.mktemp("source") / "run", threads=1, progress=False
+    )
 
 
 @pytest.fixture(scope="module")
