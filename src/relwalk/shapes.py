@@ -38,8 +38,8 @@ COPIES = 6  # of the entities that training may hold in the memory there is
 #     UMLS, seed 1               -            -            -    .9210 (18)    .9201 (9)            -
 #     Kinships                   -            -   .8511 (12)            -    .8552 (3)    .8290 (2)
 #     Nations                    -            -            -    .6346 (71)   .6904 (35)   .7524 (18)
-NUMBERS = 10
-NARROWEST = 2  # coordinates of a block: rotations of planes, and reflections
+NUMBERS = 20
+NARROWEST = 2  # coordinates of a block: planes that are turned or mirrored
 
 BEGINS = (0.1, 0.2)  # the decay that a path begins with, at least and at most
 ENDS = (0.003, 0.12)  # the same where it ends
