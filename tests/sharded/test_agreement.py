@@ -14,6 +14,7 @@ from relwalk.runs.run import Run, load_run
 from tests.sharded.ranks import one, random_graph, ranks, relwalk_ranks
 
 BRIEF = ("--dim", 8, "--epochs", 2, "--batch-size", 64, "--validate-every", 1, "--seed", 3, "--threads", 1)
+FLOAT32 = ("--precision", "float32")  # the bounds are those of its rounding
 KINDS = {
     "relwalk": ("--model", "relwalk", "--l2", 0.1),
     "dropout": ("--model", "relwalk", "--entity-dropout", 0.2, "--query-dropout", 0.1, "--label-smoothing", 0.1),
@@ -43,8 +44,8 @@ def assert_close(run: Run, other: Run, within: float) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_ranks_agree_with_one_process(kind: str, graph: Path, tmp_path: Path) -> None:
     size = 4 if kind in ("relwalk", "two tables") else 2
-    one("train", graph, "--out", tmp_path / "one", *BRIEF, *KINDS[kind], folder=tmp_path)
-    relwalk_ranks(size, "train", graph, "--out", tmp_path / "many", *BRIEF, *KINDS[kind], folder=tmp_path)
+    one("train", graph, "--out", tmp_path / "one", *BRIEF, *FLOAT32, *KINDS[kind], folder=tmp_path)
+    relwalk_ranks(size, "train", graph, "--out", tmp_path / "many", *BRIEF, *FLOAT32, *KINDS[kind], folder=tmp_path)
     assert losses(tmp_path / "many") == pytest.approx(losses(tmp_path / "one"), rel=1e-4)
     alone, many = load_run(tmp_path / "one"), load_run(tmp_path / "many")
     assert_close(many, alone, 2e-3)
