@@ -27,10 +27,11 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	@PATH="$(abspath $(BIN)):$$PATH" sh tools/demo.sh
 
-# A process per core; files stay whole, so that what a file makes once is made once. What Python compiles is kept, also
-# where the shell says otherwise: every process that a test starts would compile it again.
+# A process per core and one more, as some wait for what they started; files stay whole, so that what a file makes once
+# is made once. What Python compiles is kept, also where the shell says otherwise: every process that a test starts would
+# compile it again.
 test: $(READY)
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $$(($$(nproc 2>/dev/null || echo 2) + 1)) --dist loadfile
 
 # The same on the newest Python that the pinned versions have wheels for, where the machine has one.
 test-newest:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tools.subgraphs import MADE, cut
+from tools.subgraphs import MADE, cut, from_triples
 
 from relwalk.checks import MOST
 from relwalk.experiment import train
@@ -15,7 +15,10 @@ from relwalk.graph.graph import Graph
 from relwalk.planning import plan
 from relwalk.shapes import (
     BEGINS,
+    BIASED,
     DIMS,
+    DRAWN,
+    DRAWN_DIMS,
     ENDS,
     EPOCHS,
     LONG_DIMS,
@@ -82,6 +85,15 @@ def test_many_relations_of_few_triples_get_blocks() -> None:
         assert dim % blocks == 0 and (blocks == 1 or dim // blocks >= 2)
 
 
+def test_relations_of_a_dense_graph_have_a_bias_unless_said() -> None:
+    assert by_shape(shape())["relation_bias"] and "relation_bias" not in by_shape(shape(triples=3000))
+    pairs = np.argwhere(np.ones((20, 20)))
+    dense = from_triples("dense", np.insert(pairs, 1, pairs.sum(1) % 2, axis=1).astype(np.int32), seed=0)
+    assert len(dense.train) >= BIASED * len(dense.entities)
+    assert train(dense, **SHORT).record.model.options["relation_bias"] is True
+    assert train(dense, **SHORT, relation_bias=False).model.bias is None
+
+
 def test_a_large_graph_has_fewer_dimensions_and_epochs_and_a_tiny_one_some_steps() -> None:
     tiny, small, large = (
         by_shape(shape(entities=n, triples=k, questions=k)) for n, k in ((14, 1500), (2000, 30_000), (90_000, 10**6))
@@ -97,6 +109,25 @@ def test_a_pass_over_a_dense_graph_teaches_more_and_a_large_one_ends_its_path() 
     assert "patience" not in dense and by_shape(shape())["patience"] == PATIENCE
     small = [by_shape(shape(triples=n))["epochs"] for n in (5000, 300_000)]  # passes cost nothing: the same for both
     assert small[0] == small[1]
+
+
+def test_a_sparse_graph_of_many_entities_draws_some_and_has_more_dimensions() -> None:
+    many = {"entities": 40_000, "questions": 100_000}
+    sparse, dense = (by_shape(shape(triples=n, **many)) for n in (90_000, 800_000))
+    assert (sparse["candidates_per_step"], sparse["dim"]) == (DRAWN, DRAWN_DIMS[0]) and sparse["relation_bias"]
+    assert "candidates_per_step" not in dense and dense["dim"] == DIMS[-1]
+    assert "candidates_per_step" not in by_shape(shape(entities=3000, triples=9000))  # no need to
+    assert "candidates_per_step" not in by_shape(shape(entities=200_000, triples=300_000))  # drawn for any model
+    assert "candidates_per_step" not in by_shape(shape(triples=90_000, **many), 16)  # all of them take little time
+    assert for_long(shape(triples=90_000, **many))["candidates_per_step"] == DRAWN
+
+
+def test_what_draws_no_entities_is_left_to_all_of_them(small_world: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relwalk.shapes.DRAWN", 20)
+    monkeypatch.setattr("relwalk.shapes.EPOCH_WORK", 1.0)
+    assert plan(small_world).training.objective.candidates_per_step == 20
+    for said in ({"label_smoothing": 0.1}, {"candidates_per_step": 0}):
+        assert plan(small_world, **said).training.objective.candidates_per_step == 0
 
 
 def test_dim_goes_by_the_memory_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,11 +74,19 @@ def page(records: dict[str, Any]) -> str:
             f"{raw['ece']['value']:.3f} | {ece['value']:.3f} [{ece['low']:.3f}, {ece['high']:.3f}] | "
             f"{fitted['chance']:.3f} | {fitted['confidence']:.3f} | {fitted['accuracy']:.3f} |"
         )
-    lines += ["", "Lists of a coverage (`predict --coverage`):", ""]
-    lines += ["| graph | asked | held the answer | mean length | median |", "|---|---|---|---|---|"]
+    lines += [
+        "",
+        "Lists of a coverage (`predict --coverage`). A list has one answer at least: where the first one is right more "
+        "often than was asked, no list holds as little as was asked.",
+        "",
+    ]
+    lines += ["| graph | asked | held the answer | have one answer | longer ones that held it | mean length | median |"]
+    lines += ["|---|---|---|---|---|---|---|"]
     for name, r in records.items():
         for c in r["lists"]:
-            figures = f"{c['found']:.3f} | {c['mean_length']:,.1f} | {c['median_length']:,.0f}"
+            longer = "-" if c["found_longer"] is None else f"{c['found_longer']:.3f}"
+            figures = f"{c['found']:.3f} | {c['single']:.3f} | {longer} | {c['mean_length']:,.1f}"
+            figures += f" | {c['median_length']:,.0f}"
             lines.append(f"| {name} | {c['coverage']:g} | {figures} |")
     lines += ["", "Confidences of new links, of questions that the graph has some answer to, and of all others:", ""]
     lines += [

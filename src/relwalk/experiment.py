@@ -354,7 +354,7 @@ def make_task(graph: Graph, settings: TrainingSettings, device: str | torch.devi
 
 
 VALIDATION_SHARE = 0.02  # of the products of training; with comparing and counting under 5% of its time
-VALIDATION_LEAST = 1000  # triples that are ranked in any case
+VALIDATION_LEAST = 2000  # triples that are ranked in any case
 VALIDATION_BY_TIME = 2000  # triples that are ranked at most with a budget: for every model the same, however fast it is
 
 

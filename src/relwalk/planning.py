@@ -112,13 +112,15 @@ def _unless_said(shaped: Mapping[str, Any], given: Mapping[str, Any]) -> dict[st
     """What a graph's shape asks for, without what follows from something that was said.
 
     Who says a weight decay means that one: it does not fall. Who says a budget has epochs without end, and validations
-    by time. The patience of a path is that of neither.
+    by time. The patience of a path is that of neither. Label smoothing is over all entities.
     """
     left_out: set[str] = set()
     if {"l2", "n3", "dura"} & set(given):
         left_out |= {"l2", "decay_end", "patience"}
     if given.get("budget") is not None:
         left_out |= {"epochs", "validate_every", "patience"}
+    if given.get("label_smoothing"):
+        left_out |= {"candidates_per_step"}
     kept = {name: value for name, value in shaped.items() if name not in left_out}
     if isinstance(epochs := given.get("epochs"), int) and "validate_every" in kept:
         kept["validate_every"] = often(epochs)

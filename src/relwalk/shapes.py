@@ -14,6 +14,7 @@ from typing import Any
 
 from relwalk.graph.graph import Graph
 from relwalk.memory import FLOAT, available_memory
+from relwalk.training.candidates import ALL_UP_TO
 from relwalk.training.common import CommonSettings
 
 BATCH = 1024  # questions a step; a small graph has fewer, so that an epoch has some steps
@@ -28,6 +29,14 @@ PATIENCE = VALIDATIONS // 3  # on a wide path: what a third of it has not improv
 
 DIMS = (256, 128)
 EPOCH_WORK = 5e12  # operations of an epoch beyond which the smaller dim is taken: about a minute of two cores
+
+# Where an epoch over all entities is too long for the largest dim and they have few triples, a step draws so many of
+# them, and the time goes into more dimensions: 30 epochs of WN18RR with 512 took 36 s of one core each, 40 with 128 and
+# all of them 87 s, at valid MRR .477 and .470 (of parts of valid that are not the same). On a dense graph, where rivals
+# are many, it cost much: .310 in place of .340 (FB15k-237, 2,048 drawn).
+DRAWN = 4096
+DRAWN_DIMS = (512, 256, 128)
+DRAWN_STEPS = 3000  # more dimensions learn in fewer: the best of those 30 epochs was the 25th, the 15th all but as good
 COPIES = 6  # of the entities that training may hold in the memory there is
 
 # Numbers of the relations' matrices for each triple, at most: with more of them, blocks. Chosen on valid, d = 256, seed
@@ -46,6 +55,19 @@ ENDS = (0.003, 0.12)  # the same where it ends
 FEW = 5.0  # triples an entity, about, up to which a path stays strong
 DROPOUT = 0.2
 DENSE = 8.0  # triples an entity from which dropout serves, in a long training: it learns more slowly
+
+# From so many triples an entity relations have a bias, and where steps draw entities: on a small sparse graph it
+# brought nothing. Valid MRR of the rest of the recipe without and with one, of seed 0 (and 1); in brackets triples an
+# entity; the cut is `tools/subgraphs.py fb15k-237 --entities 3500 --share 0.5 --seed 5`.
+#
+#     Nations (114)                          .7524, .7274     .7845, .7871
+#     Kinships (82)                          .8511            .8538
+#     UMLS (39)                              .9210            .9211
+#     FB15k-237 (19)                         .3404            .3430
+#     the cut (14), 20 epochs                .2370            .2374
+#     world (3)                              .6279, .6324     .6284, .6271
+#     WN18RR (2), 4,096 drawn, 30 epochs     .4725            .4753
+BIASED = DENSE
 
 
 @dataclass(frozen=True)
@@ -74,18 +96,22 @@ def by_shape(shape: Shape, dim: int | None = None) -> dict[str, Any]:
 
     l2 falls from strong to weak, and the best epoch on valid says where it serves. A small graph has epochs enough for
     a wide path at constant rates, until nothing gets better. The few of a large one walk a narrow path to its end,
-    where graphs of such a density were best, with rates that fall by a cosine. Relations with more numbers in their
-    matrices than the triples can tell get blocks.
+    where graphs of such a density were best, with rates that fall by a cosine; of a sparse one steps draw entities, for
+    more dimensions in less time. Relations with more numbers in their matrices than the triples can tell get blocks,
+    those of a dense graph, or of one whose entities are drawn, a bias.
     """
-    d = dim if dim is not None else choose_dim(shape)
+    drawn = choose_drawn(shape, dim)
+    d = dim if dim is not None else choose_dim(shape, drawn)
     batch = choose_batch(shape)
-    epochs = choose_epochs(shape, batch)
+    epochs = choose_epochs(shape, batch, DRAWN_STEPS if drawn else STEPS)
     long = epochs >= LONG and shape.selects  # where nothing tells the best, the end has to be good
     begin, end = choose_decay(shape, wide=long)
     blocks = choose_blocks(shape, d)
     return {
         "dim": d,
+        **({"candidates_per_step": drawn} if drawn else {}),
         **({"blocks": blocks} if blocks > 1 else {}),
+        **({"relation_bias": True} if drawn or shape.density >= BIASED else {}),
         "l2": begin,
         "decay_end": round(end / begin, 4),
         "entity_dropout": DROPOUT if shape.density >= DENSE and long else 0.0,
@@ -107,7 +133,8 @@ def for_long(shape: Shape, dim: int | None = None) -> dict[str, Any]:
     many epochs as the time allows, with rates that fall. Settings that a search finds better are written here."""
     d = dim if dim is not None else choose_long_dim(shape)
     usual = {name: value for name, value in by_shape(shape, d).items() if name != "patience"}  # rates fall to the end
-    epochs = max(usual["epochs"], round(_between(*LONG_EPOCHS, LONG_WORK / _epoch_work(shape, d))))
+    work = _epoch_work(shape, d, usual.get("candidates_per_step", 0))
+    epochs = max(usual["epochs"], round(_between(*LONG_EPOCHS, LONG_WORK / work)))
     dropout = DROPOUT if shape.density >= DENSE else 0.0
     return {
         **usual,
@@ -132,11 +159,12 @@ def explain(shape: Shape, dim: int, options: Mapping[str, Any], settings: Common
     """What was chosen, by the graph's shape or by hand, in a line."""
     blocks = options.get("blocks", 1)
     parts = f" in {blocks} blocks" if blocks > 1 else ""
+    bias = ", a bias of each relation" if options.get("relation_bias") else ""
     falls = f" falling to {settings.l2 * settings.decay_end:.2g}" if settings.decay_end != 1 else ""
     dropout = f", entity dropout {settings.entity_dropout:g}" if settings.entity_dropout else ""
     length = f"{settings.epochs:,} epochs" if settings.budget is None else f"{settings.seconds:g} s"
     return (
-        f"recipe: {shape.density:.2g} triples an entity and {shape.relations:,} relations: dim {dim}{parts}, l2 "
+        f"recipe: {shape.density:.2g} triples an entity and {shape.relations:,} relations: dim {dim}{parts}{bias}, l2 "
         f"{settings.l2:.2g}{falls}{dropout}, {length}, the best on valid kept (--dim, --l2, ... choose otherwise)"
     )
 
@@ -148,25 +176,31 @@ def choose_decay(shape: Shape, *, wide: bool) -> tuple[float, float]:
     return round(_between(*BEGINS, 0.3 / many), 3), max(ENDS[0], end)
 
 
-def choose_dim(shape: Shape) -> int:
+def choose_drawn(shape: Shape, dim: int | None = None) -> int:
+    """How many entities a step draws; 0: as many as are usual, all of them unless there are very many."""
+    long = _epoch_work(shape, DIMS[0] if dim is None else dim) > EPOCH_WORK
+    return DRAWN if long and shape.density < FEW and 2 * DRAWN < shape.entities <= ALL_UP_TO else 0
+
+
+def choose_dim(shape: Shape, drawn: int = 0) -> int:
     """The largest dimension whose epochs are not too long."""
-    return _largest_dim(shape, DIMS, EPOCH_WORK)
+    return _largest_dim(shape, DRAWN_DIMS if drawn else DIMS, EPOCH_WORK, drawn)
 
 
-def _largest_dim(shape: Shape, dims: Sequence[int], work: float) -> int:
+def _largest_dim(shape: Shape, dims: Sequence[int], work: float, drawn: int = 0) -> int:
     """The largest whose epochs take no more operations than that, and whose entities fit into memory with what training
     holds beside them; else the last."""
     room = available_memory()
     for dim in dims:
         fits = room is None or COPIES * FLOAT * shape.entities * dim <= room
-        if fits and _epoch_work(shape, dim) <= work:
+        if fits and _epoch_work(shape, dim, drawn) <= work:
             return dim
     return dims[-1]
 
 
-def _epoch_work(shape: Shape, dim: int) -> float:
-    """Operations of an epoch over all entities."""
-    return 6.0 * shape.questions * shape.entities * dim
+def _epoch_work(shape: Shape, dim: int, drawn: int = 0) -> float:
+    """Operations of an epoch over all entities, or over so many drawn ones in each step."""
+    return 6.0 * shape.questions * (drawn or shape.entities) * dim
 
 
 def choose_batch(shape: Shape) -> int:
@@ -174,10 +208,10 @@ def choose_batch(shape: Shape) -> int:
     return min(BATCH, max(LEAST_BATCH, _power_of_two(shape.questions / STEPS_AN_EPOCH)))
 
 
-def choose_epochs(shape: Shape, batch: int) -> int:
+def choose_epochs(shape: Shape, batch: int, steps: int = STEPS) -> int:
     """As many as make so many steps: a small graph has them for nothing. Of a large one a pass takes long, and the more
     triples an entity has, the more a pass teaches of it."""
-    epochs = _between(*EPOCHS, STEPS * batch / shape.questions)
+    epochs = _between(*EPOCHS, steps * batch / shape.questions)
     return round(epochs if epochs >= LONG else _between(EPOCHS[0], epochs, TRIPLES / shape.density))
 
 

@@ -79,7 +79,14 @@ def test_a_list_holds_the_answer_as_often_as_was_asked(
         assert own.found == pytest.approx(own.coverage, abs=0.04)
         assert abs(control.found - control.coverage) > 0.05
         assert own.median_length < control.median_length
-    assert lists[0].mean_length < lists[1].mean_length
+    assert lists[0].mean_length < lists[1].mean_length and lists[0].single > lists[1].single > 0
+
+
+def test_lists_of_one_answer_that_are_right_too_often_are_told_apart(run: Run, fitted: Probabilities) -> None:
+    """Asked for little, most lists are a first answer alone, which is right more often."""
+    (own,) = check_lists(run.model, run.graph, fitted, run.graph.test, (0.3,))
+    assert own.single > 0.5 and own.found > 0.35
+    assert own.found_longer is not None and own.found_longer < own.found
 
 
 def test_confidences_are_how_often_links_were_facts(run: Run, fitted: Probabilities, shuffled: Probabilities) -> None:

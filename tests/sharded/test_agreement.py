@@ -16,7 +16,7 @@ from tests.sharded.ranks import one, random_graph, ranks, relwalk_ranks
 BRIEF = ("--dim", 8, "--epochs", 2, "--batch-size", 64, "--validate-every", 1, "--seed", 3, "--threads", 1)
 FLOAT32 = ("--precision", "float32")  # the bounds are those of its rounding
 KINDS = {
-    "relwalk": ("--model", "relwalk", "--l2", 0.1),
+    "relwalk": ("--model", "relwalk", "--l2", 0.1, "--relation-bias"),
     "dropout": ("--model", "relwalk", "--entity-dropout", 0.2, "--query-dropout", 0.1, "--label-smoothing", 0.1),
     "sampled": ("--model", "relwalk", "--candidates-per-step", 20),
     "inverses": ("--model", "complex", "--reciprocal", "--n3", 0.05, "--l2", 0.01),

@@ -246,7 +246,11 @@ def test_rowwise_adagrad_by_hand_dense_and_sparse() -> None:
     ("ours", "theirs"), [(SGD, torch.optim.SGD), (Adagrad, torch.optim.Adagrad), (Adam, torch.optim.Adam)]
 )
 @pytest.mark.parametrize("sparse", [False, True])
-def test_optimizers_step_as_torchs_do(ours: type, theirs: type, sparse: bool) -> None:
+@pytest.mark.parametrize("cached", [1, 6, 1000])  # a row at a time, two of them, all at once
+def test_optimizers_step_as_torchs_do(
+    ours: type, theirs: type, sparse: bool, cached: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("relwalk.training.optim.CACHED", cached)
     if sparse and ours is Adam:
         pytest.skip("Adam moves every row, and is refused where gradients are sparse")
     generator = torch.Generator().manual_seed(0)
@@ -259,6 +263,13 @@ def test_optimizers_step_as_torchs_do(ours: type, theirs: type, sparse: bool) ->
         for optimizer in optimizers:
             optimizer.step()
     torch.testing.assert_close(one, other)
+
+
+def test_a_number_alone_is_stepped_too() -> None:
+    weight = torch.nn.Parameter(torch.tensor(1.0))
+    weight.grad = torch.tensor(3.0)
+    Adagrad([Group([weight], 0.5)]).step()
+    assert float(weight.detach()) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("name", WITH_RELATIONS)

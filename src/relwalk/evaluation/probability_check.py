@@ -30,10 +30,16 @@ EDGES = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0)  # of confidences that are judged 
 
 @dataclass(frozen=True)
 class ListCheck:
-    """Lists of one coverage: how many hold the test answer, and how long they are."""
+    """Lists of one coverage: how many hold the test answer, and how long they are.
+
+    A list has one answer at least. Of a relation whose first answers are right more often than was asked, such lists
+    hold more than was asked, and `found` is then above `coverage` for all together: `found_longer` is of the others.
+    """
 
     coverage: float
     found: float
+    found_longer: float | None  # of lists with more than one answer; None: there are none
+    single: float  # share of lists with one answer
     mean_length: float
     median_length: float
     questions: int
@@ -79,7 +85,8 @@ class ProbabilityCheck(Shown):
         lines += [f"  {method}" for method in self.shares.methods]
         lines += [
             f"lists of coverage {c.coverage:g}: {c.found:.3f} hold the answer; {c.mean_length:,.1f} answers on average"
-            f", median {c.median_length:,.0f}"
+            f", median {c.median_length:,.0f}; {c.single:.1%} have one"
+            + ("" if c.found_longer is None else f", of the others {c.found_longer:.3f} hold it")
             for c in self.lists
         ]
         for c in self.confidences:
@@ -122,7 +129,15 @@ def check_lists(
     parts = [_lists(model, graph, side, fitted, triples, coverages) for side in SIDES]
     held, lengths = (np.concatenate([part[i] for part in parts], 1) for i in range(2))  # (coverages, questions)
     return tuple(
-        ListCheck(c, float(h.mean()), float(n.mean()), float(np.median(n)), len(h))
+        ListCheck(
+            c,
+            float(h.mean()),
+            float(h[n > 1].mean()) if (n > 1).any() else None,
+            float((n <= 1).mean()),
+            float(n.mean()),
+            float(np.median(n)),
+            len(h),
+        )
         for c, h, n in zip(coverages, held, lengths, strict=True)
     )
 

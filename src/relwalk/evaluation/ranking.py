@@ -29,7 +29,7 @@ from relwalk.progress import Count, Progress, shown
 
 Floats = NDArray[np.floating]
 CandidateRule = Literal["all", "argument", "argument-train"]
-BLOCK = 1 << 22  # scores held at a time: 16 MB; twice as many are no faster
+BLOCK = 1 << 23  # scores held at a time: 32 MB, about what a cache holds
 STEP = 64  # questions in a block, or a multiple: fewer waste the product, other widths the vector units
 CHUNK = 1 << 14  # questions turned into vectors at a time
 
@@ -130,6 +130,7 @@ def _rank_side(
                 table = scores.score(asked, part - chunk[0])  # (candidates, questions)
                 counts[:, asked_by.triples] = _place(scores, table, asked_by, candidates, left_out)
                 count.add(len(part))
+    scores.release()
     above, level, number = counts
     return SideRanks(optimistic=1 + above, pessimistic=1 + above + level, candidates=number)
 

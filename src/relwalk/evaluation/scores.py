@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,9 @@ from relwalk.together import ALONE, Together
 
 TILE = 1 << 18  # flags written at a time: 1 MB, which the cache of a core holds until they are added up
 HUGE = 1e38  # products whose terms stay below it cannot become infinite, nor not a number
+
+
+Parts = tuple[Tensor, ...]  # of keys, side by side: (candidates, width) each
 
 
 class Asked(NamedTuple):
@@ -43,13 +46,15 @@ class Product(NamedTuple):
         yield self._replace(queries=self.queries[rows])
 
     @staticmethod
-    def from_vectors(keys: Tensor, queries: Tensor) -> Product:
+    def from_parts(parts: Parts, queries: Tensor) -> Product:
         """A last coordinate that all queries share becomes the bias: a product that starts from one is a tenth faster
-        than the same with one more coordinate."""
+        than the same with one more coordinate, and a table that has all others is multiplied as it is."""
+        *others, end = parts
         last = queries[:1, -1:]  # (1, 1)
-        if len(queries) and keys.shape[1] > 1 and bool((queries[:, -1:] == last).all()):
-            return Product(keys[:, :-1], queries[:, :-1], keys[:, -1:] * last)
-        return Product(keys, queries, keys.new_zeros(1, 1))
+        if not len(queries) or queries.shape[1] == 1 or not bool((queries[:, -1:] == last).all()):
+            return Product(_joined(parts), queries, end.new_zeros(1, 1))
+        rest = (*others, end[:, :-1]) if end.shape[1] > 1 else others
+        return Product(_joined(rest), queries[:, :-1], end[:, -1:] * last)
 
 
 class DecodedProduct(NamedTuple):
@@ -60,7 +65,11 @@ class DecodedProduct(NamedTuple):
 
     def parts(self, rows: Tensor) -> Iterator[Product]:
         queries = self.queries[rows]
-        return (Product.from_vectors(keys, queries) for keys in self.keys)
+        return (Product.from_parts((keys,), queries) for keys in self.keys)
+
+
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat([*parts], 1)
 
 
 class Scores:
@@ -85,19 +94,19 @@ class Scores:
         self.flags = torch.empty(2 * TILE, device=self.device)
         self.ones = torch.ones(TILE, device=self.device)
 
-    def keys(self, candidates: Ints | None, relation: int | None) -> Tensor | KeyBlocks | None:
+    def keys(self, candidates: Ints | None, relation: int | None) -> Parts | KeyBlocks | None:
         """The keys of candidates, of all entities for None; of one relation, if the model's depend on it."""
         if self.product is None:
             return None
         if candidates is None and not self.by_relation and not self.product.by_blocks:
-            return self.every.for_side(self.side)
+            return self.every.parts(self.side)
         entities = None if candidates is None else self._tensor(candidates)
         one = torch.tensor(relation, device=self.device) if self.by_relation else None
         if self.product.by_blocks:
             return KeyBlocks(self.product, self.side, entities, one)
-        return self.product.keys(self.side, entities, one)
+        return (self.product.keys(self.side, entities, one),)
 
-    def ask(self, given: Ints, relation: Ints, candidates: Ints | None, keys: Tensor | KeyBlocks | None) -> Asked:
+    def ask(self, given: Ints, relation: Ints, candidates: Ints | None, keys: Parts | KeyBlocks | None) -> Asked:
         """Questions against candidates, whose `keys` were made before: many questions share them."""
         ids, relations = self._tensor(given), self._tensor(relation)
         entities = None if candidates is None else self._tensor(candidates)
@@ -108,8 +117,8 @@ class Scores:
         if isinstance(keys, KeyBlocks):
             product, longest = DecodedProduct(keys, queries), keys.longest
         else:
-            product = Product.from_vectors(keys, queries)
-            longest = longest_vector(keys) if len(keys) else keys.new_zeros(())  # one of several may have none
+            product = Product.from_parts(keys, queries)
+            longest = longest_vector(*keys) if len(keys[0]) else queries.new_zeros(())  # one of several may have none
         finite = bool(longest_vector(queries) * longest < HUGE)  # |q·k| <= |q||k|, and so is every sum on the way
         return Asked(ids, relations, entities, product, finite)
 
@@ -136,6 +145,10 @@ class Scores:
         if not asked.finite and scores.numel() and bool(scores.amax().isnan()):
             raise RelWalkError("the model gives scores that are not numbers: it cannot be ranked. Train it again.")
         return scores
+
+    def release(self) -> None:
+        """Give the buffer of scores back: the other side has one of its own."""
+        self.space = self.space.new_empty(0)
 
     def places(self, entities: NDArray[np.integer]) -> Longs:
         """The row of each entity in a table of scores of all that are here; beyond the last for one that is not."""

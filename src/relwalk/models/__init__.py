@@ -60,6 +60,7 @@ OPTIONS = {  # of models, beside dim: what `help(relwalk.train)` says of them
     "start_from": "where RelWalk's matrices start: signs, rotations or identity",
     "entity_scale": "standard deviation of the coordinates that RelWalk's entities start with",
     "blocks": "independent walkers of RelWalk, each with a part of the coordinates and small matrices; divides dim",
+    "relation_bias": "a vector of each relation that RelWalk's knowledge vector is drawn towards: an extension",
     "distance": "from h + r to t in TransE; squared it is one matrix product for all entities",
     "unit_norms": "keep TransE's entities at norm 1 after every step, as its paper does",
     "relation_dim": "length of a relation's vector, in TransR at most dim; else dim",

@@ -165,6 +165,10 @@ class Scorer(nn.Module, ABC):
         """Σ ||e||² over heads and tails, given how often each of the entities (None: of all) is one of them."""
         return torch.sum((head_times + tail_times) * self.squared_norms(entities))
 
+    def l2_of_relations(self, relations: Tensor) -> Tensor:
+        """What l2 takes of the relations of triples beside their entities: nothing, unless a model says so."""
+        return torch.zeros((), device=relations.device)
+
     def n3_norm(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         """Σ |x|³ over the coordinates of heads and tails, and of relations that are vectors: the nuclear 3-norm."""
         return self.vectors(heads).abs().pow(3).sum() + self.vectors(tails).abs().pow(3).sum()

@@ -16,20 +16,16 @@ FEW = 4  # questions
 
 
 class KeyCache:
-    """The keys of all entities on a side, made anew when a weight has changed since: whole for many questions, or as
-    products with a few, which need no copy of what a table has."""
+    """The keys of all entities on a side, made anew when a weight has changed since, as parts that stand side by side:
+    what a table has needs no copy."""
 
     def __init__(self, model: Scorer) -> None:
         self.model = model
-        self._made: dict[tuple[Side, bool], tuple[object, tuple[Tensor, ...]]] = {}
-
-    def for_side(self, side: Side) -> Tensor:
-        """(entities, width); not for a side where they depend on the relation."""
-        return self._parts(side, True)[0]
+        self._made: dict[Side, tuple[object, tuple[Tensor, ...]]] = {}
 
     def products(self, side: Side, queries: Tensor) -> Tensor:
         """Queries times the keys.  # (batch, entities)"""
-        parts = self._parts(side, False)
+        parts = self.parts(side)
         own = torch.split(queries, [part.shape[1] for part in parts], 1)
         if 1 < len(queries) <= FEW:  # a product of so few rows takes two or three times as long as of as many columns
             scores = (parts[0] @ own[0].T).T.contiguous()
@@ -40,14 +36,15 @@ class KeyCache:
         return scores
 
     @torch.no_grad()
-    def _parts(self, side: Side, whole: bool) -> tuple[Tensor, ...]:
+    def parts(self, side: Side) -> tuple[Tensor, ...]:
+        """(entities, width) each; not for a side where they depend on the relation."""
         model = as_product(self.model)
         assert model is not None and model.shares_keys(side)
         side = side if model.keys_by_side else "tail"
         weights = [(weight.data_ptr(), weight._version) for weight in model.parameters()]
-        if (side, whole) not in self._made or self._made[side, whole][0] != weights:
-            self._made[side, whole] = weights, (model.keys(side),) if whole else model.key_parts(side)
-        return self._made[side, whole][1]
+        if side not in self._made or self._made[side][0] != weights:
+            self._made[side] = weights, tuple(part.detach() for part in model.key_parts(side))
+        return self._made[side][1]
 
 
 class KeyBlocks:
@@ -78,7 +75,8 @@ class KeyBlocks:
         return torch.stack([longest_vector(keys) for keys in self]).amax()
 
 
-def longest_vector(vectors: Tensor) -> Tensor:
-    """The length of the longest row."""
-    longest: Tensor = torch.linalg.vector_norm(vectors, dim=1).amax()
+def longest_vector(*parts: Tensor) -> Tensor:
+    """The length of the longest row of parts that stand side by side."""
+    lengths = torch.stack([torch.linalg.vector_norm(part, dim=1) for part in parts])  # (parts, rows)
+    longest: Tensor = torch.linalg.vector_norm(lengths, dim=0).amax()
     return longest

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer, Scorer
 from relwalk.models.factored import FactoredMatrices
 from relwalk.models.relation_matmul import in_blocks
-from relwalk.models.relwalk import RelWalk
+from relwalk.models.relwalk import RelWalk, other
 from relwalk.models.rescal import RESCAL
 from relwalk.models.tables import Dropout
 
@@ -19,7 +20,7 @@ class FactoredRelWalk(RelWalk):
 
     Of a model whose matrices were exactly orthogonal only M = R2ᵀ is kept, and its score is
 
-        s = ||h||² + ||t||² + 2 hᵀM t,
+        s = ||h||² + ||t||² + 2 hᵀM t  (+ 2 vᵀ(h + R2ᵀt), with a bias),
 
     the same when M is orthogonal and defined when cutting or rounding left it only nearly so. Of several blocks, each
     has factors of its own.
@@ -29,7 +30,7 @@ class FactoredRelWalk(RelWalk):
         ProductScorer.__init__(self, whole.entities, whole.relations, whole.dim)  # no matrices to be started
         self.orthogonality, self.scale, self.lr = whole.orthogonality, whole.scale, whole.lr
         self.keys_by_side, self.keys_by_relation = whole.keys_by_side, whole.keys_by_relation
-        self.entity, self.blocks = whole.entity, whole.blocks
+        self.entity, self.blocks, self.bias = whole.entity, whole.blocks, whole.bias
         self.head_factors, self.tail_factors = R1, R2
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 
@@ -60,12 +61,24 @@ class FactoredRelWalk(RelWalk):
         if self.keys_by_relation:
             return super().score(heads, relations, tails)
         h, t = self.entity(heads), self.entity(tails)
-        return (h.square() + t.square() + 2 * h * self._turn("tail", t, relations)).sum(-1)  # (batch,)
+        turned = self._turn("tail", t, relations)
+        norms = (h.square() + t.square() + 2 * h * turned).sum(-1)  # (batch,)
+        return norms + self._towards_bias(h + turned, relations)
 
     def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
         if self.keys_by_relation:
             return super().offsets(side, given, relations)
-        return self.entity(given).square().sum(-1)  # (batch,)
+        x = self.entity(given)
+        norms = x.square().sum(-1)  # (batch,)
+        return (
+            norms if self.bias is None else norms + self._towards_bias(self._turn(other(side), x, relations), relations)
+        )
+
+    def _towards_bias(self, x: Tensor, relations: Tensor) -> Tensor:
+        """2 vᵀx.  # (batch,)"""
+        if self.bias is None:
+            return x.new_zeros(len(x))
+        return 2 * (x * F.embedding(relations, self.bias)).sum(-1)
 
     def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
         return Scorer.score_relations(self, heads, tails)

@@ -47,6 +47,10 @@ class Reciprocal(Scorer):
         times = (head_times + tail_times) / 2  # (h, R, t) and (t, R⁻¹, h): each is a head once and a tail once
         return self.base.l2_norm(times, times, entities)
 
+    def l2_of_relations(self, relations: Tensor) -> Tensor:
+        there = self.base.l2_of_relations(relations)
+        return (there + self.base.l2_of_relations(relations + self.relations)) / 2
+
     def n3_norm(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         there = self.base.n3_norm(heads, relations, tails)
         return (there + self.base.n3_norm(tails, relations + self.relations, heads)) / 2

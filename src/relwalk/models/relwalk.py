@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from relwalk.checks import DIM, check_number, check_whole
@@ -20,6 +21,7 @@ from relwalk.space import Between, Search
 
 Orthogonality = Literal["exact", "soft"]
 LARGEST = 1e6  # weight of a penalty, or length of a vector over √d
+BIAS_DECAY = 4.0  # of a relation's bias, for each triple, in units of that of an entity
 PENALTY = 10.0  # λ1 and λ2 of soft orthogonality when not given: the paper's best
 
 
@@ -40,13 +42,20 @@ class RelWalk(ProductScorer):
     `blocks`: as many independent walkers, each with d / blocks coordinates of every entity, a knowledge vector of its
     own, uniform on a sphere of radius 1 / √blocks, and its own R1 and R2. Their log-probabilities add up, so the score
     is the same with block-diagonal R1 and R2, which have `blocks` times fewer numbers; one block is the paper's model.
+
+    `relation_bias`: an extension. The knowledge vector of R is not uniform but drawn towards a vector v of its own,
+    with density exp(vᵀc) / E exp(vᵀc); the same average then gives
+
+        s = ||R1ᵀh + R2ᵀt + v||² - ||v||²,
+
+    the paper's for v = 0. A relation can so prefer some heads and tails whatever is at its other end.
     """
 
     paper = "Bollegala, Hakami, Yoshida, Kawarabayashi: EACL 2021"
     formula = "||R1ᵀh + R2ᵀt||²"
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
 
-    nonnegative = True
+    nonnegative = True  # but for what a relation's bias takes off
     lr = 1.0  # vectors of norm about √d, as the theory has them
     search: ClassVar[Mapping[str, Search | None]] = {"relation_lr": Between(0.03, 1.0, "log")}
 
@@ -63,6 +72,7 @@ class RelWalk(ProductScorer):
         start_from: str = "signs",
         entity_scale: float = 0.5,
         blocks: int = 1,
+        relation_bias: bool = False,
     ) -> None:
         super().__init__(entities, relations, dim)
         check_blocks(dim, blocks)
@@ -84,6 +94,7 @@ class RelWalk(ProductScorer):
         self.R2 = nn.Parameter(start(start_from, relations * blocks, width, generator).view(shape))
         if orthogonality == "soft":
             self.free_R1 = nn.Parameter(torch.eye(width).repeat(*shape[:-2], 1, 1))
+        self.bias = nn.Parameter(torch.zeros(relations, dim)) if relation_bias else None  # v
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 
     @property
@@ -105,6 +116,10 @@ class RelWalk(ProductScorer):
         """R1 R2ᵀ, all that the score can see of two orthogonal matrices.  # (relations, dim, dim)"""
         return block_diagonal(self.R2.mT if self.exact else self.R1 @ self.R2.mT)
 
+    def bias_of(self, relation: int) -> Tensor | None:
+        """v of a relation, to be looked at; None where relations have none.  # (dim,)"""
+        return None if self.bias is None else self.bias[relation].detach().cpu()
+
     def dense(self, side: Side) -> Tensor:
         """R1 (head) or R2 (tail) with zeros between the blocks.  # (relations, dim, dim)"""
         return block_diagonal(self.R1 if side == "head" else self.R2)
@@ -112,11 +127,14 @@ class RelWalk(ProductScorer):
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         h = self._turn("head", self.entity(heads), relations)  # (batch, dim)  R1ᵀh
         t = self._turn("tail", self.entity(tails), relations)  # (batch, dim)  R2ᵀt
-        return (h + t).square().sum(-1)  # (batch,)
+        return self._from_bias(h + t, relations)  # (batch,)
 
     def queries(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
-        """||x + Rᵀe||² = [2x, 1] · [Rᵀe, ||Rᵀe||²] + ||x||²; for orthogonal R, [2Rx, 1] · [e, ||e||²] + ||x||²."""
-        x = self._turn(_other(side), self.entity_dropout(self.entity(given)), relations)  # (batch, dim)
+        """||x + Rᵀe||² = [2x, 1] · [Rᵀe, ||Rᵀe||²] + ||x||²; for orthogonal R, [2Rx, 1] · [e, ||e||²] + ||x||²; with a
+        bias, x + v in place of x."""
+        x = self._turn(other(side), self.entity_dropout(self.entity(given)), relations)  # (batch, dim)
+        if self.bias is not None:
+            x = x + F.embedding(relations, self.bias)
         if side == "tail" and not self.keys_by_relation:
             x = self._turn(side, x, relations, back=True)
         return with_constant(2 * self.query_dropout(x), 1.0)  # (batch, dim + 1)
@@ -131,7 +149,13 @@ class RelWalk(ProductScorer):
         return self.entity(), squared_norms(self.entity()).unsqueeze(1)
 
     def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
-        return self._turn(_other(side), self.entity(given), relations).square().sum(-1)  # (batch,)
+        return self._from_bias(self._turn(other(side), self.entity(given), relations), relations)  # (batch,)
+
+    def _from_bias(self, x: Tensor, relations: Tensor) -> Tensor:
+        """||x + v||² - ||v||².  # (batch,)"""
+        if self.bias is None:
+            return x.square().sum(-1)
+        return (x * (x + 2 * F.embedding(relations, self.bias))).sum(-1)
 
     def _turn(self, side: Side, x: Tensor, relations: Tensor, *, back: bool = False) -> Tensor:
         """R1ᵀx for heads, R2ᵀx for tails; `back`: R1 x, R2 x.  # (batch, dim)"""
@@ -146,20 +170,35 @@ class RelWalk(ProductScorer):
         if self.exact and shape[1] <= self.relations:  # <htᵀ, M> of all relations is one product
             norms = (h.square() + t.square()).sum((1, 2)).unsqueeze(1)  # (batch, 1)
             pairs = torch.einsum("bkd,bke->bked", h, t).flatten(1)  # (batch, dim * width)
-            return norms + 2 * pairs @ R2.flatten(1).T  # (batch, relations)
+            scores = norms + 2 * pairs @ R2.flatten(1).T  # (batch, relations)
+            if self.bias is not None:  # 2 vᵀ(h + R2ᵀt)
+                turned = torch.einsum("rkde,rke->rkd", R2, self.bias.view(-1, *shape)).flatten(1)  # R2 v
+                scores = scores + 2 * (h.flatten(1) @ self.bias.T + t.flatten(1) @ turned.T)
+            return scores
         turned = torch.einsum("bkd,rkde->brke", t, R2)
         h = h.unsqueeze(1) if self.exact else torch.einsum("bkd,rkde->brke", h, R1)
-        return (h + turned).square().sum((-2, -1))  # (batch, relations)
+        each = torch.arange(self.relations, device=self.device)
+        return self._from_bias((h + turned).flatten(2), each)  # (batch, relations)
 
     def dura(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        """Of hᵀM t; an orthogonal M keeps lengths, so that all is 2 (||h||² + ||t||²)."""
-        norms = self.squared_norms(heads).sum() + self.squared_norms(tails).sum()
+        """Of hᵀM t, and what l2 takes of a bias; an orthogonal M keeps lengths, so that all is twice that of l2."""
+        norms = self.squared_norms(heads).sum() + self.squared_norms(tails).sum() + self.l2_of_relations(relations)
         if self.exact:
             return 2 * norms
         h, t = self._turn("head", self.entity(heads), relations), self._turn("tail", self.entity(tails), relations)
         ahead = project(h, self.R2, relations, transposed=True)  # Mᵀh = R2 R1ᵀh
         back = project(t, self.free_R1, relations, transposed=True)  # M t = R1 R2ᵀt
         return norms + ahead.square().sum() + back.square().sum()
+
+    def n3_norm(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
+        entities = super().n3_norm(heads, relations, tails)
+        return entities if self.bias is None else entities + F.embedding(relations, self.bias).abs().pow(3).sum()
+
+    def l2_of_relations(self, relations: Tensor) -> Tensor:
+        if self.bias is None:
+            return super().l2_of_relations(relations)
+        times = torch.bincount(relations, minlength=self.relations)
+        return BIAS_DECAY * torch.sum(times * squared_norms(self.bias))
 
     def penalty(self, relations: Tensor) -> Tensor:
         if self.exact:
@@ -173,18 +212,24 @@ class RelWalk(ProductScorer):
     def log_partition(self, relations: Tensor, *, directions: int = 128, generator: torch.Generator) -> Tensor:
         """log Z1 + log Z2 of each relation, each Z the mean over random c of Σ exp(eᵀR c).  # (batch,)
 
-        The paper's 2 log Z. When R is exactly orthogonal R c is as uniform as c, and Z is the same for all.
+        The paper's 2 log Z. When R is exactly orthogonal R c is as uniform as c, and Z is the same for all, unless c is
+        drawn towards a bias: a direction then counts as exp(vᵀc) of them.
         """
         c = torch.randn(directions, self.blocks, self.dim // self.blocks, generator=generator).to(self.device)
         c = (c / c.norm(dim=-1, keepdim=True)).flatten(1) / self.blocks**0.5  # (directions, dim)
-        if self.exact:
-            return 2 * self._log_mean_partition(c).expand(len(relations))
+        even = c.new_full((directions,), -math.log(directions))  # (directions,) logs of what each counts
+        if self.exact and self.bias is None:
+            return 2 * self._log_mean_partition(c, even).expand(len(relations))
         distinct, place = torch.unique(relations, return_inverse=True)
-        both = [[self._log_mean_partition(self._turn(side, c, r, back=True)) for side in SIDES] for r in distinct]
-        return torch.stack([head + tail for head, tail in both])[place]
+        found = []
+        for r in distinct:
+            weights = even if self.bias is None else torch.log_softmax(c @ self.bias[r], 0)
+            head, tail = (self._log_mean_partition(self._turn(side, c, r, back=True), weights) for side in SIDES)
+            found.append(head + tail)
+        return torch.stack(found)[place]
 
-    def _log_mean_partition(self, c: Tensor) -> Tensor:
-        return torch.logsumexp((self.entity() @ c.T).flatten(), 0) - math.log(len(c))
+    def _log_mean_partition(self, c: Tensor, weights: Tensor) -> Tensor:
+        return torch.logsumexp((self.entity() @ c.T + weights).flatten(), 0)
 
     def log_prob(
         self, heads: Tensor, relations: Tensor, tails: Tensor, *, directions: int = 128, generator: torch.Generator
@@ -204,5 +249,5 @@ def check_blocks(dim: int, blocks: int) -> None:
         )
 
 
-def _other(side: Side) -> Side:
+def other(side: Side) -> Side:
     return "head" if side == "tail" else "tail"

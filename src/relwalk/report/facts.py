@@ -277,7 +277,7 @@ def _pairs(run: Run, shown: tuple[int, ...], seed: int) -> Pairs | Absent:
         ids = (torch.from_numpy(heads), torch.from_numpy(tails))
         R1, R2 = (matrices[r] for matrices in every)
         draws: dict[str, Any] = {"blocks": model.blocks, "step": 0.01, "directions": 64, "draws": 32}
-        found = log_probs(entity, R1, R2, *ids, generator=generator, **draws)
+        found = log_probs(entity, R1, R2, *ids, bias=model.bias_of(r), generator=generator, **draws)
         truth.append(found.truth)
         theorem.append(found.theorem)
         kinds.append(np.arange(len(heads)) < len(own))

@@ -29,7 +29,7 @@ from relwalk.sharded.world import World
 from relwalk.training.all_entities import Candidates, Questions, joined_targets
 from relwalk.training.common import CommonSettings, ObjectiveSettings
 from relwalk.training.likelihood import Likelihood
-from relwalk.training.regularizers import entity_terms, triple_terms
+from relwalk.training.regularizers import entity_terms, relation_terms, triple_terms
 from relwalk.training.softmax import Targets
 
 
@@ -75,9 +75,11 @@ class ShardedLikelihood(Likelihood):
     def _regularization(
         self, model: Scorer, triples: tuple[Tensor, ...], mine: list[Part], rows: Rows, decay: float
     ) -> Tensor:
-        """Of the entities that are here, as often as any triple of the batch has them; of this process's triples."""
+        """Of the entities that are here, as often as any triple of the batch has them; a share of what is asked of the
+        relations; of this process's triples."""
         heads, tails = (self.shards.row[ids[self.shards.here(ids)]] for ids in (triples[0], triples[2]))
         total = entity_terms(model, self.settings, heads, tails, few=self.few_entities, decay=decay)
+        total = total + relation_terms(model, self.settings, triples[1], decay=decay) / self.world.size
         if not (self.settings.n3 or self.settings.dura):
             return total
         for part in mine:

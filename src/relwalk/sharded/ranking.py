@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from relwalk.evaluation.scores import Scores
+from relwalk.evaluation.scores import Parts, Scores
 from relwalk.graph.answers import SIDES, Side
 from relwalk.graph.lists import Ints, Longs
 from relwalk.models.base import ProductScorer, Scorer
@@ -24,7 +24,7 @@ class ShardedScores(Scores):
         super().__init__(model, side, every)
         self.shards, self.together, self.own = shards, shards.world, shards.own.numpy()
 
-    def keys(self, candidates: Ints | None, relation: int | None) -> Tensor | KeyBlocks | None:
+    def keys(self, candidates: Ints | None, relation: int | None) -> Parts | KeyBlocks | None:
         if candidates is self.own:
             rows = np.arange(len(self.shards.own), dtype=np.int32)
             return super().keys(rows if self.product is not None and self.product.by_blocks else None, relation)

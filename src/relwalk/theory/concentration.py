@@ -198,6 +198,8 @@ def _note(model: RelWalk, relations: tuple[RelationConcentration, ...]) -> str:
         if model.exact
         else f"Orthogonality is {how}: R c is not quite uniform, so Z_c may depend on the relation."
     )
+    if model.bias is not None:
+        text += " Relations have a bias, which their c are drawn towards: here c is uniform, as in the paper."
     norms = model.vectors().detach().norm(dim=-1)
     text += (
         f" Entity norms: mean {float(norms.mean()):.2f}, largest {float(norms.max()):.2f}, √d = {model.dim**0.5:.2f}."

@@ -25,7 +25,7 @@ from relwalk.graph.split import split_triples
 from relwalk.graph.vocabulary import Vocabulary
 from relwalk.memory import FLOAT, refuse_beyond_memory
 from relwalk.models.relwalk import RelWalk
-from relwalk.theory.sphere import displaced, uniform_directions
+from relwalk.theory.sphere import displaced, drawn_directions, uniform_directions
 
 BLOCK = 1 << 22  # probabilities held at a time
 ENTITY_SCALE = 1000.0  # the longest vectors over √d: their products are still numbers
@@ -158,7 +158,7 @@ def log_joint(
     """log p(h, t | R) of every pair, by Monte Carlo over c with Z_c computed.  # (entities, entities)"""
     generator = own_generator(seed, f"joint {relation}")
     total = torch.zeros(model.entities, model.entities, dtype=torch.float64)
-    c = uniform_directions(directions, model.dim, generator, model.blocks)
+    c = drawn_directions(model.bias_of(relation), directions, model.dim, generator, model.blocks)
     for some in torch.split(c, max(1, BLOCK // model.entities)):
         p1, p2 = _emissions(model, relation, some, step_size, generator)
         total += (p1.T @ p2).double()

@@ -75,6 +75,13 @@ def _log_series(x: Floats, dim: int) -> Floats:
     return np.asarray(top[:, 0] + np.log(np.exp(terms - top).sum(axis=1)))
 
 
+def drawn_directions(bias: Tensor | None, count: int, dim: int, generator: torch.Generator, blocks: int = 1) -> Tensor:
+    """Knowledge vectors of a relation: uniform, or drawn towards its bias.  # (count, dim)"""
+    if bias is None:
+        return uniform_directions(count, dim, generator, blocks)
+    return tilted_directions(bias.unsqueeze(0), count, generator, blocks)[0]
+
+
 def tilted_directions(v: Tensor, count: int, generator: torch.Generator, blocks: int = 1) -> Tensor:
     """Directions with density proportional to exp(v·c), for each row of v.  # (rows, count, dim)"""
     parts = _parted(v, blocks)  # (rows, blocks, width)

@@ -7,7 +7,8 @@
 The truth is a Monte Carlo mean with Z_c computed over all entities, never assumed. Drawn from uniform c ("plain") it
 fails for large |v|: the mass of exp(v·c) lies where no uniform c falls. Drawn from the density tilted by exp(v·c)
 ("tilted"), the same expectation is B(|v|) · E_tilted[ exp(tᵀR2 (c' - c)) / (Z_c Z_c') ], good for any norm. `plain`
-is kept beside it, with its effective sample size, as the check that owes nothing to Bessel.
+is kept beside it, with its effective sample size, as the check that owes nothing to Bessel. Where c is drawn towards a
+relation's bias b (an extension of RelWalk), v = R1ᵀh + R2ᵀt + b, s = |v|² - |b|², and means over c are those of that c.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from relwalk.models.base import Scorer
 from relwalk.models.relwalk import RelWalk
 from relwalk.progress import Count, OnProgress, silent
 from relwalk.theory.partition import log_mean_partition, log_partition
-from relwalk.theory.sphere import displaced, log_integral, tilted_directions, uniform_directions
+from relwalk.theory.sphere import displaced, drawn_directions, log_integral, tilted_directions
 
 NO_THEOREM = "the theorem is about RelWalk's p(h, t | R); {} has none."
 TOLERANCE = 0.1  # in log p: a tenth of a nat, ten per cent of a probability
@@ -88,6 +89,7 @@ def log_probs(
     heads: Tensor,
     tails: Tensor,
     *,
+    bias: Tensor | None = None,
     blocks: int = 1,
     step: float,
     directions: int,
@@ -96,18 +98,22 @@ def log_probs(
 ) -> LogProbs:
     """All four figures for pairs (heads, tails) of a relation with matrices R1, R2.
 
-    `directions` uniform c give the plain mean; `draws` tilted c for each pair give the truth.
+    `directions` uniform c give the plain mean; `draws` tilted c for each pair give the truth. With a `bias` c is drawn
+    towards it: every mean over c is one of exp(bias·c) times as much, over the mean of that.
     """
     dim = entity.shape[1]
+    own = torch.zeros(1, dim) if bias is None else bias.unsqueeze(0)
     h, t = entity[heads] @ R1, entity[tails] @ R2  # (pairs, dim)  R1ᵀh, R2ᵀt
-    c = uniform_directions(directions, dim, generator, blocks)
+    c = drawn_directions(bias, directions, dim, generator, blocks)
     moved = displaced(c, step, generator, blocks)
     z1, z2 = log_partition(entity, c @ R1.T), log_partition(entity, moved @ R2.T)  # (directions,)
-    constant = log_mean_partition(entity @ R1, blocks) + log_mean_partition(entity @ R2, blocks)  # log Z1 + log Z2
+    of_bias = float(log_integral(own, blocks)[0])
+    both = (log_mean_partition(entity @ R + own, blocks) - of_bias for R in (R1, R2))
+    constant = sum(both)  # log Z1 + log Z2
     plain, plain_error, sample = _log_mean((h @ c.T + t @ moved.T).double() - z1 - z2)
 
-    v = h + t
-    integral = log_integral(v, blocks)
+    v = h + t + own
+    integral = log_integral(v, blocks) - of_bias
     tilted = tilted_directions(v, draws, generator, blocks)  # (pairs, draws, dim)
     after = displaced(tilted, step, generator, blocks)
     flat = (len(v), draws)
@@ -122,7 +128,7 @@ def log_probs(
         plain=plain,
         plain_error=plain_error,
         plain_sample=sample,
-        theorem=squared / (2 * dim) - constant,
+        theorem=(squared - float(own.double().square().sum())) / (2 * dim) - constant,
         exact=integral - constant,
         squared=squared / dim,
     )
@@ -215,6 +221,7 @@ def check_theorem(
         heads, tails = torch.cat([own[:, 0], strange[:, 0]]), torch.cat([own[:, 2], strange[:, 1]])
         parts[graph.relations.names[r]] = log_probs(
             *(entity, R1[r], R2[r], heads, tails),
+            bias=model.bias_of(r),
             blocks=model.blocks,
             step=step,
             directions=directions,

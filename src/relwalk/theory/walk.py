@@ -6,7 +6,8 @@ Without a start, c walks slowly over the sphere and each step emits a whole trip
 With a start the walker stands at an entity h: c is then drawn given that h was emitted, p(c | h, R) ∝ exp(hᵀR1 c)
 (Z_c taken as constant, the lemma), the tail is drawn from c', and the walker goes on from the tail; between two
 triples c is drawn anew, for the theory asks slowness only within a triple. As in the paper the relation is chosen
-uniformly among those that leave the entity in the graph (any, where none does).
+uniformly among those that leave the entity in the graph (any, where none does). Where relations have a bias v, c is
+drawn with density exp(vᵀc) for each triple, p(c | h, R) ∝ exp((R1ᵀh + v)ᵀc).
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def walk(
     fixed = graph.relations.id(relation) if relation is not None else None
     generator = own_generator(seed, "walk")
     walker = _Walker(model, graph, fixed, step_size, temperature, generator)
-    state = uniform_directions(paths, model.dim, generator, model.blocks)  # c of each path
+    state = uniform_directions(paths, model.dim, generator, model.blocks)  # c of each path, where it begins
     head = torch.full((paths,), first, dtype=torch.long) if first is not None else None
     rows: list[tuple[Tensor, ...]] = []
     for _ in range(steps):
@@ -156,6 +157,7 @@ class _Walker:
             x.detach().cpu() for x in (model.vectors(), model.dense("head"), model.dense("tail"))
         )
         self.entity = self.entity / temperature**0.5
+        self.bias = None if model.bias is None else model.bias.detach().cpu() / temperature**0.5
         self.fixed, self.step_size, self.generator, self.blocks = fixed, step_size, generator, model.blocks
         self.relations = len(graph.relations)
         self.leaving = Lists.group(graph.triples[:, 0], graph.triples[:, 1], len(graph.entities))
@@ -164,8 +166,11 @@ class _Walker:
         relation = self._relations(head, len(state))
         if head is not None:
             turned = self._turned(self.entity[head], self.R1, relation, back=True)
+            turned = turned if self.bias is None else turned + self.bias[relation]
             state = tilted_directions(turned, 1, self.generator, self.blocks).squeeze(1)  # c given that it emitted h
         else:
+            if self.bias is not None:  # its own c for each relation: the walk begins anew with every triple
+                state = tilted_directions(self.bias[relation], 1, self.generator, self.blocks).squeeze(1)
             head, _ = self._emit(self._turned(state, self.R1, relation))
         moved = displaced(state, self.step_size, self.generator, self.blocks)
         tail, probability = self._emit(self._turned(moved, self.R2, relation))

@@ -18,6 +18,7 @@ from relwalk.mapped import MEMORY, Room
 from relwalk.together import Together
 
 State = dict[str, Tensor]
+CACHED = 1 << 18  # numbers of dense weights moved at a time: their roots stay in the cache, and need no copy of all
 
 
 @dataclass
@@ -84,6 +85,11 @@ class Optimizer(ABC):
             self.states[index] = {key: self.room.copy(tensor.to(weights.device)) for key, tensor in own.items()}
 
 
+def _rows(tensor: Tensor) -> Tensor:
+    """Itself; a number alone is a row of one."""
+    return tensor if tensor.dim() else tensor.view(1)
+
+
 def _named(states: Iterable[State]) -> State:
     return {f"{index}/{key}": value for index, state in enumerate(states) for key, value in state.items()}
 
@@ -111,8 +117,11 @@ class Adagrad(Optimizer):
             state["sum"].index_copy_(0, rows, sums)
             weights.index_add_(0, rows, values / self.roots(sums, values), alpha=-group.lr)
         else:
-            self.add_squares(state["sum"], gradient)
-            weights.addcdiv_(gradient, self.roots(state["sum"], gradient), value=-group.lr)
+            some = max(1, CACHED // max(1, _rows(weights)[:1].numel()))
+            parts = (torch.split(_rows(tensor), some) for tensor in (weights, gradient, state["sum"]))
+            for x, g, sums in zip(*parts, strict=True):
+                self.add_squares(sums, g)
+                x.addcdiv_(g, self.roots(sums, g), value=-group.lr)
 
     def memory(self, weights: Tensor, start: float = 0.0) -> State:
         return {"sum": self.room.full_like(weights, start)}

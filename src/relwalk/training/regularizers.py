@@ -20,7 +20,7 @@ def regularization(
     decay: float = 1.0,
 ) -> Tensor:
     """l2 (||h||² + ||t||²) + n3 (Σ|h|³ + Σ|r|³ + Σ|t|³) + dura (||h||² + ||t||² + ||Mᵀh||² + ||M t||²), summed over
-    the triples of a step, times `decay`, what is left of these weights at that step.
+    the triples of a step, times `decay`, what is left of these weights at that step; l2 also of what a model says of R.
 
     N3 is the weighted nuclear 3-norm (Lacroix, Usunier, Obozinski: ICML 2018), DURA that of Zhang, Cai, Zhang, Wang
     (NeurIPS 2020); of orthogonal relations it is twice the L2 term. The model says what |x| and M are. Every triple
@@ -29,6 +29,7 @@ def regularization(
     of the entities, and should cost what those cost.
     """
     entities = entity_terms(model, settings, heads, tails, few=few, decay=decay)
+    entities = entities + relation_terms(model, settings, relations, decay=decay)
     return entities + triple_terms(model, settings, heads, relations, tails, decay=decay)
 
 
@@ -39,6 +40,11 @@ def entity_terms(
     unit, l2 = 2 * model.scale, decay * settings.l2
     zero = torch.zeros((), device=heads.device)
     return zero + l2 * unit * _l2_norm(model, heads, tails, few) if l2 else zero
+
+
+def relation_terms(model: Scorer, settings: CommonSettings, relations: Tensor, *, decay: float = 1.0) -> Tensor:
+    """The same of the relations, as often as each has a triple."""
+    return 2 * model.scale * decay * settings.l2 * model.l2_of_relations(relations)
 
 
 def triple_terms(

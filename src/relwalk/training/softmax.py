@@ -60,8 +60,9 @@ class Workspace:
     _buffer: Tensor = field(default_factory=lambda: torch.empty(0))
 
     def blocks(self, rows: int, entities: int) -> Iterator[slice]:
-        """The rows in parts whose exponentials fit the buffer."""
-        size = max(1, self.numbers // max(entities, 1))
+        """The rows in equal parts whose exponentials fit the buffer."""
+        parts = -(-rows // max(1, self.numbers // max(entities, 1)))
+        size = max(1, -(-rows // max(parts, 1)))
         return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
     def widths(self, entities: int) -> list[int]:

@@ -16,7 +16,9 @@ export async function ask(place, params) {
   const beside = el("select", { "aria-label": "Another run beside this one" }, el("option", { value: "" }, "no other run"), others.map((name) => el("option", { value: name }, name)));
   const found = el("div");
   which.value = given.relation;
-  list.value = params.get("coverage") ? `coverage=${params.get("coverage")}` : `k=${params.get("k") ?? 10}`;
+  const length = params.get("coverage") ? `coverage=${params.get("coverage")}` : `k=${params.get("k") ?? 10}`;
+  if (![...list.options].some((one) => one.value === length)) list.append(el("option", { value: length }, length.replace("=", " ")));
+  list.value = length;
   if (others.includes(params.get("beside"))) beside.value = params.get("beside");
   const form = el("form", { class: "ask panel" },
     el("div", {}, el("span", { class: "small soft" }, "Head (empty: asked for)"), places.head), el("div", {}, el("span", { class: "small soft" }, "Relation"), which),
