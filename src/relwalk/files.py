@@ -9,7 +9,7 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ if sys.platform != "win32":
     import fcntl
 
 LOCK = ".lock"  # held by the process that writes a folder; what it says of itself is for people
+_TEMPORARY = re.compile(r"\.(.+)\.\d+\.tmp", re.DOTALL)  # the name that a file was to have, and its writer's process
 _POLL = 0.05  # seconds between two attempts
 
 
@@ -42,7 +43,7 @@ def atomic_file(path: Path) -> Iterator[IO[bytes]]:
             with path.open("wb") as device:
                 yield device
             return
-        remove_leftovers(path.parent, [path.name])
+        remove_leftovers(path.parent, lambda name: name == path.name)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         file = _open_locked(temporary)
         try:
@@ -64,17 +65,22 @@ def _naming(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        ours = re.compile(rf"\.{re.escape(path.name)}\.\d+\.tmp")
-        if error.filename is None or ours.fullmatch(Path(os.fsdecode(error.filename)).name):
+        found = error.filename and _TEMPORARY.fullmatch(Path(os.fsdecode(error.filename)).name)
+        if error.filename is None or (found and found[1] == path.name):
             error.filename, error.filename2 = str(path), None
         raise
 
 
-def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
-    """Remove the half-written files of these names whose writers died: a living one holds a lock on its own."""
-    own = re.compile(rf"\.({'|'.join(map(re.escape, names))})\.\d+\.tmp")
+def remove_leftovers(folder: Path, ours: Callable[[str], bool] = lambda name: True) -> None:
+    """Remove the half-written files whose writers died: a living one holds a lock on its own.
+
+    `ours` says of the name a file was to have whether it may be removed.
+    """
     there = list(folder.iterdir()) if folder.is_dir() else []
-    for path in [path for path in there if own.fullmatch(path.name)]:
+    for path in there:
+        half = _TEMPORARY.fullmatch(path.name)
+        if half is None or not ours(half[1]):
+            continue
         with suppress(OSError):
             handle = os.open(path, os.O_RDWR)
             try:

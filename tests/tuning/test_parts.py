@@ -221,6 +221,14 @@ def test_the_time_that_counts_is_that_of_all_together(folder: StudyFolder, monke
     assert 21.52 <= folder.spent() < 30
 
 
+def test_what_a_killed_session_left_half_written_is_removed(folder: StudyFolder) -> None:
+    place = folder.path / "sessions"
+    (place / ".host-7-100.json.7.tmp").write_text("half")
+    (place / "host-7-100.json").write_text('{"from": 1, "to": 2}')
+    folder.make_places()
+    assert [path.name for path in place.iterdir()] == ["host-7-100.json"] and folder.spent() == 1
+
+
 def test_of_all_runs_the_best_is_kept(folder: StudyFolder) -> None:
     for number, mrr in enumerate([0.2, 0.4, 0.4, 0.3], start=1):
         folder.run(number).mkdir(parents=True)

@@ -175,7 +175,7 @@ def test_interrupted_it_goes_on(tmp_path: Path) -> None:
     trials = trials_of(tmp_path / "out")
     assert [(t.number, t.status) for t in trials] == [(1, "finished"), (2, "finished")]
     assert [m.loss for m in trials[1].curve][: len(first) // 5] == first[4::5]  # gone on with, not begun again
-    assert len(list((tmp_path / "out" / "sessions").iterdir())) == 3
+    assert len(list((tmp_path / "out" / "sessions").iterdir())) == 3  # and nothing that the kill left half-written
     assert json.loads((tmp_path / "out" / "tune.json").read_text())["test"]
 
 

@@ -80,7 +80,7 @@ def reopen(path: Path) -> Iterator[Path]:
     """Hold the folder of a run to go on with it: yields where its files are, in place or still to take their place."""
     folder = folder_to_resume(path)
     with lock_folder(folder):
-        remove_leftovers(folder, (*FILES, REPORT, *_half_written_shards(folder)))
+        remove_leftovers(folder, lambda name: is_run_file(name) or name == REPORT)
         if folder == path and not is_run(path / NEW):
             shutil.rmtree(path / NEW, ignore_errors=True)  # the start of a run that died before its record
         yield folder
@@ -122,12 +122,6 @@ def shards_in(folder: Path, stem: str = "") -> list[str]:
     """The files of rows that are there, of the weights or of the checkpoint, or of both."""
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     return [name for name in names if _SHARD.fullmatch(name) and name.startswith(stem)]
-
-
-def _half_written_shards(folder: Path) -> list[str]:
-    """The files of rows that a process may have died over."""
-    names = [re.fullmatch(r"\.(.+)\.\d+\.tmp", path.name) for path in folder.iterdir()]
-    return [found[1] for found in names if found and _SHARD.fullmatch(found[1])]
 
 
 def is_run_file(name: str) -> bool:

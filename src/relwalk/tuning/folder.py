@@ -32,7 +32,7 @@ from relwalk.errors import FolderInUse, RunError
 from relwalk.evaluation.comparison import ComparedGraph
 from relwalk.evaluation.records import read_json, told
 from relwalk.evaluation.tuning import CURE, FORMAT, VERSION, Trial, best_of, read_trial
-from relwalk.files import lock_folder, write_atomically
+from relwalk.files import lock_folder, remove_leftovers, write_atomically
 from relwalk.runs.folder import remove_run
 from relwalk.space import Search, search_as_dict, search_from_dict
 from relwalk.tuning.toml import settings_as_toml
@@ -112,6 +112,7 @@ class StudyFolder:
     def make_places(self) -> None:
         for name in (TRIALS, SESSIONS):
             (self.path / name).mkdir(exist_ok=True)
+        remove_leftovers(self.path / SESSIONS)  # each session has a file of its own name: nobody else would
 
     def write_study(self, study: Study) -> None:
         _write_json(self.path / STUDY, {"format": FORMAT, "version": VERSION, **asdict(study)})
