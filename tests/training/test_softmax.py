@@ -120,7 +120,7 @@ def test_no_sum_vanishes_or_turns_negative(dtype: torch.dtype, sampled: bool) ->
         scores = q.double() @ e.double().T + b.double()
         at, to = is_target.nonzero(as_tuple=True)
         keys, queries = torch.cat([e, b.unsqueeze(1)], 1), torch.cat([q, torch.ones(rows, 1)], 1)
-        sample = _Sample(keys[:drawn], log_weights if sampled else None, dtype)
+        sample = _Sample(keys[:drawn], log_weights if sampled else None, 16, dtype)
         own, once = Own(at, to, scores[at, to].float()), torch.ones(rows)
         made = _exponentials(queries, sample, own, once, Workspace(dtype=dtype, tile=16))
         assert bool((made.total > 0).all()) and bool(made.total.isfinite().all())

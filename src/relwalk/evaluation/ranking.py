@@ -18,7 +18,7 @@ from torch import Tensor
 from relwalk.errors import GraphError, choose
 from relwalk.evaluation.questions import AskedBy, DistinctQuestions
 from relwalk.evaluation.result import Protocol, RankingResult, SideRanks
-from relwalk.evaluation.scores import Scores
+from relwalk.evaluation.scores import Buffers, Scores
 from relwalk.evaluation.trained import Trained, model_and_graph
 from relwalk.graph.answers import SIDES, KnownAnswers, Side
 from relwalk.graph.graph import Graph, Split
@@ -57,8 +57,8 @@ def rank(
     """
     model, graph = model_and_graph(model, graph, "rank")
     if scores is None:
-        every = KeyCache(model)
-        scores = {side: Scores(model, side, every) for side in SIDES}
+        every, buffers = KeyCache(model), Buffers(model)
+        scores = {side: Scores(model, side, every, buffers) for side in SIDES}
     triples = graph.split(split) if triples is None else triples
     if len(triples) == 0:
         raise GraphError(f"graph {graph.name!r} has no {split} triples to rank. Give it a {split} split.")
@@ -130,7 +130,6 @@ def _rank_side(
                 table = scores.score(asked, part - chunk[0])  # (candidates, questions)
                 counts[:, asked_by.triples] = _place(scores, table, asked_by, candidates, left_out)
                 count.add(len(part))
-    scores.release()
     above, level, number = counts
     return SideRanks(optimistic=1 + above, pessimistic=1 + above + level, candidates=number)
 

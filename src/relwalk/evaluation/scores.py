@@ -72,8 +72,24 @@ def _joined(parts: Sequence[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat([*parts], 1)
 
 
+class Buffers:
+    """Memory for the scores of a block and for what they are compared by, used again by every block."""
+
+    def __init__(self, model: Scorer) -> None:
+        device = next(model.parameters(), torch.zeros(0)).device
+        self.scores = torch.empty(0, device=device)
+        self.flags = torch.empty(2 * TILE, device=device)
+        self.ones = torch.ones(TILE, device=device)
+
+    def table(self, height: int, width: int) -> Tensor:
+        """Room for a table of scores, over what was there before.  # (height, width)"""
+        if self.scores.numel() < height * width:
+            self.scores = self.scores.new_empty(height * width)
+        return self.scores[: height * width].view(height, width)
+
+
 class Scores:
-    """Scores questions of one side, in buffers that are used again.
+    """Scores questions of one side.
 
     A product model's questions become vectors many at a time and are then multiplied a block at a time; what moves
     all scores of a question alike is left out. Any other model is asked for its scores a block at a time.
@@ -84,15 +100,15 @@ class Scores:
     together: Together = ALONE
     own: Ints | None = None  # ascending; None: all
 
-    def __init__(self, model: Scorer, side: Side, every: KeyCache | None = None) -> None:
-        """`every` are the keys of all entities, which both sides may share."""
+    def __init__(
+        self, model: Scorer, side: Side, every: KeyCache | None = None, buffers: Buffers | None = None
+    ) -> None:
+        """`every` are the keys of all entities; both sides may share them, and the buffers, if they take turns."""
         self.model, self.side, self.every = model, side, every or KeyCache(model)
         self.product = as_product(model)
         self.by_relation = self.product is not None and not self.product.shares_keys(side)
-        self.device = next(model.parameters(), torch.zeros(0)).device
-        self.space = torch.empty(0, device=self.device)
-        self.flags = torch.empty(2 * TILE, device=self.device)
-        self.ones = torch.ones(TILE, device=self.device)
+        self.buffers = buffers or Buffers(model)
+        self.device = self.buffers.ones.device
 
     def keys(self, candidates: Ints | None, relation: int | None) -> Parts | KeyBlocks | None:
         """The keys of candidates, of all entities for None; of one relation, if the model's depend on it."""
@@ -131,11 +147,7 @@ class Scores:
         picked = self._tensor(rows)
         if asked.product is not None:
             # Keys times queries: nearly twice as fast, for thousands by a hundred, as the other way round.
-            height = len(asked.product.keys)
-            size = height * len(rows)
-            if self.space.numel() < size:
-                self.space = torch.empty(size, device=self.device)
-            scores, start = self.space[:size].view(height, len(rows)), 0
+            scores, start = self.buffers.table(len(asked.product.keys), len(rows)), 0
             for keys, queries, bias in asked.product.parts(picked):
                 torch.addmm(bias, keys, queries.T, out=scores[start : start + len(keys)])
                 start += len(keys)
@@ -145,10 +157,6 @@ class Scores:
         if not asked.finite and scores.numel() and bool(scores.amax().isnan()):
             raise RelWalkError("the model gives scores that are not numbers: it cannot be ranked. Train it again.")
         return scores
-
-    def release(self) -> None:
-        """Give the buffer of scores back: the other side has one of its own."""
-        self.space = self.space.new_empty(0)
 
     def places(self, entities: NDArray[np.integer]) -> Longs:
         """The row of each entity in a table of scores of all that are here; beyond the last for one that is not."""
@@ -184,11 +192,11 @@ class Scores:
         for width in rounds.tolist():
             bar, found = bars[start : start + width], counts[:, start : start + width]
             for tile in torch.split(scores[:, :width], max(1, TILE // width)):
-                flags = self.flags[: 2 * tile.numel()].view(len(tile), 2, width)
+                flags = self.buffers.flags[: 2 * tile.numel()].view(len(tile), 2, width)
                 torch.gt(tile, bar, out=flags[:, 0])
                 torch.ge(tile, bar, out=flags[:, 1])
                 # A product with ones adds up faster than a sum, and exactly: a tile has few rows.
-                found += (self.ones[: len(tile)] @ flags.view(len(tile), 2 * width)).view(2, width)
+                found += (self.buffers.ones[: len(tile)] @ flags.view(len(tile), 2 * width)).view(2, width)
             start += width
         above, at_least = counts.cpu().numpy().astype(np.int64)
         return above, at_least

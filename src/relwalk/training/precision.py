@@ -39,25 +39,28 @@ def _cpu_multiplies_bfloat16() -> bool:
 
 
 def multiply(a: Tensor, b: Tensor, out: Tensor) -> None:
-    """out = a b. In bfloat16 the sums are made in float32 and then rounded, on every processor.
+    """out = a b, in the factors' numbers or in float32. Of bfloat16 the sums are made in float32 and then rounded, on
+    every processor.
 
     Without instructions for bfloat16 the factors, rounded already, are multiplied in float32: the same numbers but for
     the order of their sums, and several times faster than torch's own way.
     """
-    if _needs_float32(a):
-        out.copy_(a.float() @ b.float())
-    else:
+    if out.dtype == a.dtype and not _needs_float32(a):
         torch.mm(a, b, out=out)
+    else:
+        out.copy_(_product(a, b))
 
 
 def add_product(out: Tensor, a: Tensor, b: Tensor) -> None:
     """out += a b, in float32 whatever the factors are."""
     if out.dtype == a.dtype:
         out.addmm_(a, b)
-    elif _needs_float32(a):
-        out += (a.float() @ b.float()).to(a.dtype)
     else:
-        out += a @ b
+        out += _product(a, b)
+
+
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    return (a.float() @ b.float()).to(a.dtype) if _needs_float32(a) else a @ b
 
 
 def _needs_float32(factor: Tensor) -> bool:

@@ -126,11 +126,12 @@ class _SoftmaxLoss(torch.autograd.Function):
         q_hit, k_hit = q[rows], k[columns]  # (pairs, width)
         hit = (q_hit * k_hit).sum(-1)  # (pairs,)
         weight = q.new_zeros(len(q)).index_add_(0, rows, share)  # (rows,)
-        sample = _Sample(k[:drawn], log_weights, workspace.dtype)
+        sample = _Sample(k[:drawn], log_weights, workspace.tile, workspace.dtype)
 
         loss = q.new_zeros(())
         slope_q, hits = torch.empty_like(q), share * (1 - smoothing)
-        slopes = q.new_zeros(len(k), _longer(width))
+        covered = drawn == len(k) and len(q) > 0  # every row of the slopes is written by a tile
+        slopes = (q.new_empty if covered else q.new_zeros)(len(k), _longer(width))
         for part in workspace.blocks(len(q), among.keys):  # alike in each process
             pairs = targets.in_rows(part.start, part.stop)
             own = Own(rows[pairs] - part.start, columns[pairs], hit[pairs])
@@ -141,7 +142,11 @@ class _SoftmaxLoss(torch.autograd.Function):
             slope_q[part] = torch.where(per_z.unsqueeze(1) > 0, made.slope[:, :width] * per_z.unsqueeze(1), 0.0)
             weighted = made.q * per_z.unsqueeze(1).to(made.q.dtype)
             for start, tile in zip(range(0, drawn, workspace.tile), made.tiles, strict=True):
-                add_product(slopes[start : start + tile.shape[1]], tile.T, weighted)
+                slope = slopes[start : start + tile.shape[1]]
+                if part.start == 0:
+                    multiply(tile.T, weighted, out=slope)
+                else:
+                    add_product(slope, tile.T, weighted)
             hits[pairs] -= per_z[own.rows] * made.own
         slope_k = slopes[:, :width]
         slope_q.index_add_(0, rows, hits.unsqueeze(1) * k_hit, alpha=-1)
@@ -159,26 +164,34 @@ class _SoftmaxLoss(torch.autograd.Function):
 
 
 class _Sample:
-    """The keys that are summed over."""
+    """The keys that are summed over, a tile of them at a time."""
 
-    def __init__(self, k: Tensor, log_weights: Tensor | None, dtype: torch.dtype) -> None:
-        self.k, self.log_weights, self.dtype = k, log_weights, dtype
+    def __init__(self, k: Tensor, log_weights: Tensor | None, tile: int, dtype: torch.dtype) -> None:
+        self.k, self.log_weights, self.tile = k, log_weights, tile
+        self._long = _lengthened(k[:tile], 1.0, 0.0, dtype)
 
     def __len__(self) -> int:
         return len(self.k)
 
-    def long(self, tile: slice) -> Tensor:
-        """Some of them, with a column of ones for the shift, and one for the weights of a sample. Made for one tile at
-        a time: there is no second copy of them all."""
-        weights = 0.0 if self.log_weights is None else self.log_weights[tile]
-        return _lengthened(self.k[tile], 1.0, weights, self.dtype)
+    def long(self, start: int) -> Tensor:
+        """A tile of them, with a column of ones for the shift, and one for the weights of a sample.
 
-    def best(self, q: Tensor, tile: int) -> Tensor:
+        Good until the next is asked for, which takes its place: there is no second copy of all keys.
+        """
+        k = self.k[start : start + self.tile]
+        count, width = k.shape
+        long = self._long[:count]
+        long[:, :width] = k
+        if self.log_weights is not None:
+            long[:, width + 1] = self.log_weights[start : start + count]
+        return long  # (tile, width + 2 or a little more)
+
+    def best(self, q: Tensor) -> Tensor:
         """The highest score of each row, in float32.  # (rows,)"""
         if not len(self.k):  # of several processes, one may have none
             return q.new_full((len(q),), -torch.inf)
         weights = self.k.new_zeros(len(self.k)) if self.log_weights is None else self.log_weights
-        parts = zip(torch.split(self.k, tile), torch.split(weights, tile), strict=True)
+        parts = zip(torch.split(self.k, self.tile), torch.split(weights, self.tile), strict=True)
         return torch.stack([torch.addmm(w, q, k.T).amax(1) for k, w in parts]).amax(0)
 
 
@@ -225,9 +238,9 @@ def _exponentials(
     made = _fill(q, sample, own, best.to(workspace.dtype).float(), workspace)
     total, weight, far = _sums(made, weight, together)
     if far:  # a key scores e^88 times a target: shift by the true maximum
-        shift = torch.maximum(best, together.largest(sample.best(q, workspace.tile)))
+        shift = torch.maximum(best, together.largest(sample.best(q)))
         # Scores so far apart are too coarse in bfloat16: a row's maximum would be missed by more than e^88 again.
-        precise = _Sample(sample.k, sample.log_weights, torch.float32)
+        precise = _Sample(sample.k, sample.log_weights, workspace.tile, torch.float32)
         made = _fill(q, precise, own, shift, Workspace(tile=workspace.tile))
         total = together.sum(made.total)
     return made._replace(total=total, weight=weight)
@@ -248,13 +261,12 @@ def _fill(q: Tensor, sample: _Sample, own: Own, shift: Tensor, workspace: Worksp
     tiles = workspace.tiles(len(q), len(sample), q.device)
     long_q = _lengthened(q, -shift, 1.0, workspace.dtype)
     slope = torch.zeros(long_q.shape, device=q.device)
-    start = 0
-    for tile, targets in zip(tiles, own.places(len(sample), workspace), strict=True):
-        keys = sample.long(slice(start, start + tile.shape[1]))
+    starts = range(0, len(sample), workspace.tile)
+    for start, tile, targets in zip(starts, tiles, own.places(len(sample), workspace), strict=True):
+        keys = sample.long(start)
         multiply(long_q, keys.T, out=tile)
         tile.exp_().view(-1).index_fill_(0, targets, 0.0)
         add_product(slope, tile, keys)
-        start += tile.shape[1]
     exponentials = (own.hit - shift[own.rows]).exp()
     total = slope[:, q.shape[1]].index_add(0, own.rows, exponentials)  # a column of ones adds up the tiles
     return _Exponentials(tiles, exponentials, long_q, total, total, shift, slope)
