@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+
+@cache
+def is_intel() -> bool:
+    """Whether its processor is one of Intel's."""
+    return any("intel" in str(name).lower() for name in (this_machine()["processor"], platform.processor()))
 
 
 def this_machine() -> dict[str, Any]:

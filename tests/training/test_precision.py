@@ -21,7 +21,8 @@ def no_override(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(OVERRIDE, raising=False)
 
 
-def processor(monkeypatch: pytest.MonkeyPatch, *, avx512_bf16: bool, amx: bool) -> None:
+def processor(monkeypatch: pytest.MonkeyPatch, *, avx512_bf16: bool, amx: bool, intel: bool = False) -> None:
+    monkeypatch.setattr(precision, "is_intel", lambda: intel)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512_bf16)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
 
@@ -34,18 +35,21 @@ def test_a_name_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("avx512_bf16", "amx", "chosen"),
+    ("avx512_bf16", "amx", "intel", "chosen"),
     [
-        (False, False, torch.float32),
-        (True, False, torch.bfloat16),
-        (False, True, torch.bfloat16),
-        (True, True, torch.bfloat16),
+        (False, False, False, torch.float32),
+        (True, False, False, torch.bfloat16),
+        (False, True, False, torch.bfloat16),
+        (True, True, False, torch.bfloat16),
+        (False, False, True, torch.float32),
+        (True, False, True, torch.float32),  # its AVX-512 makes float32 faster
+        (True, True, True, torch.bfloat16),
     ],
 )
 def test_the_processor_decides(
-    avx512_bf16: bool, amx: bool, chosen: torch.dtype, monkeypatch: pytest.MonkeyPatch
+    avx512_bf16: bool, amx: bool, intel: bool, chosen: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    processor(monkeypatch, avx512_bf16=avx512_bf16, amx=amx)
+    processor(monkeypatch, avx512_bf16=avx512_bf16, amx=amx, intel=intel)
     assert choose_precision("auto", CPU) == chosen
 
 
