@@ -94,7 +94,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "reporting",
         "testing",
         *under("tuning", "child display folder pacing pruning sampler space toml tune"),
-        *under("reproduction", "child markdown measure page parts record reproduce result rows table write"),
+        *under("reproduction", "child choice markdown measure page parts record reproduce result rows table write"),
     ),
     "serve": under(
         "serve",

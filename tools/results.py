@@ -1,4 +1,4 @@
-"""Write the page of results, the form of a record, and the README's table of results, from results/records.
+"""Write the page of results, the form of a record, and the README's tables, from results/records.
 
 python -m tools.results            (or: make results)
 python -m tools.results --check    1 when one of them is not what the records say
@@ -10,7 +10,8 @@ import json
 import sys
 from pathlib import Path
 
-from relwalk.reproduction.page import readme_table, results_page, with_table
+from relwalk.reproduction.choice import choice_table
+from relwalk.reproduction.page import readme_table, results_page, with_part
 from relwalk.reproduction.record import read_results, schema
 
 ROOT = Path(__file__).parent.parent
@@ -23,7 +24,7 @@ def documents() -> dict[Path, str]:
     return {
         RESULTS / "README.md": results_page(records),
         RESULTS / "record.schema.json": json.dumps(schema(), indent=1, ensure_ascii=False) + "\n",
-        README: with_table(README.read_text("utf-8"), readme_table(records)),
+        README: with_part(with_part(README.read_text("utf-8"), readme_table(records)), choice_table(records)),
     }
 
 

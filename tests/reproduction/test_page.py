@@ -7,8 +7,9 @@ import re
 import pytest
 from tools.results import README, RESULTS, documents, stale
 
-from relwalk.reproduction.page import BEGIN, END, readme_table, results_page, with_table
-from relwalk.reproduction.record import read_results
+from relwalk.reproduction.choice import choice_table
+from relwalk.reproduction.page import BEGIN, END, readme_table, results_page, with_part
+from relwalk.reproduction.record import ResultRecord, read_results
 from tests.reproduction.test_reproduce import record
 
 RECORDS = read_results(RESULTS / "records")
@@ -40,7 +41,7 @@ def test_links_of_the_page_lead_somewhere() -> None:
 
 def test_only_what_is_between_the_marks_is_changed() -> None:
     readme = f"a\n{BEGIN}\nold\n{END}\nz\n"
-    assert with_table(readme, f"{BEGIN}\nnew\n{END}") == f"a\n{BEGIN}\nnew\n{END}\nz\n"
+    assert with_part(readme, f"{BEGIN}\nnew\n{END}") == f"a\n{BEGIN}\nnew\n{END}\nz\n"
     assert README in documents()
 
 
@@ -59,3 +60,28 @@ def test_a_page_of_several_recipes_and_seeds() -> None:
         update={"metrics": record("complex", 0.3).metrics.model_copy(update={"valid_mrr": 0.3})}
     )
     assert re.search(r"\| ComplEx \| WN18RR \| 0\.300 \| 0\.475 \| -0\.175\* \|", results_page([slow]))
+
+
+def test_which_model_when_says_what_each_is_the_first_in() -> None:
+    dense, sparse = record("complex", 0.30), record("transe", 0.20)
+    known = [
+        _on("fb15k-237", dense, 0.35, seconds=100, numbers=5_000_000),
+        _on("wn18rr", dense, 0.45, seconds=100, numbers=5_000_000),
+        _on("fb15k-237", sparse, 0.33, seconds=60, numbers=9_000_000),
+        _on("wn18rr", sparse, 0.46, seconds=30, numbers=9_000_000),
+        _on("fb15k-237", record("ntn", 0.2), 0.10, seconds=1, numbers=1),
+    ]
+    rows = {line.split("|")[1].strip(): line for line in choice_table(known).splitlines() if line.startswith("|")}
+    assert list(rows)[2:] == ["ComplEx", "TransE", "NTN"]  # the best first; one with a single graph is the last
+    assert "many triples" in rows["ComplEx"] and "few numbers" in rows["ComplEx"] and "10.0 M" in rows["ComplEx"]
+    assert (
+        "they have few" in rows["TransE"] and "little time" in rows["TransE"] and "| 0.330 | 0.460 |" in rows["TransE"]
+    )
+    assert rows["NTN"].endswith("| - |")  # fast and small, and far below the best
+
+
+def _on(dataset: str, like: ResultRecord, mrr: float, *, seconds: float, numbers: int) -> ResultRecord:
+    found = record(like.model, mrr)
+    cost = found.cost.model_copy(update={"seconds": seconds, "numbers": numbers})
+    metrics = found.metrics.model_copy(update={"valid_mrr": mrr})
+    return found.model_copy(update={"dataset": dataset, "cost": cost, "metrics": metrics})

@@ -10,7 +10,7 @@ from relwalk.report.anchors import ANCHORS
 from relwalk.report.paper import PAPER_TABLE, Published
 from relwalk.reproduction.markdown import PROTOCOLS, markdown_table, part_markdown, table2_markdown
 from relwalk.reproduction.record import ResultRecord
-from relwalk.reproduction.table import Line, figure, groups, table2_lines, title
+from relwalk.reproduction.table import Line, best_line, figure, groups, table2_lines, title
 
 DATASETS = ("fb15k-237", "wn18rr", "fb13")
 PRINTED = {"fb15k-237": "FB15k-237", "wn18rr": "WN18RR", "fb13": "FB13"}
@@ -77,7 +77,7 @@ def _model(model: str, dataset: str, records: Sequence[ResultRecord]) -> list[st
     """The line of a model on a graph; nothing where there is neither a record nor a published figure."""
     known = [p.mrr for p in (*PAPER_TABLE, *ANCHORS) if (p.dataset, p.model, p.candidates) == (dataset, model, "all")]
     published = max((mrr for mrr in known if mrr is not None), default=None)
-    line = _best(model, dataset, records)
+    line = best_line(model, dataset, records)
     if line is None and published is None:
         return []
     if line is None:
@@ -108,15 +108,6 @@ def _judged(model: str, records: Sequence[ResultRecord]) -> list[str]:
     values = [best.judged(name) for name in ("accuracy", "combined_accuracy", "baseline_accuracy")]
     shown = ["-" if value is None else figure("accuracy", value) for value in values]
     return [title(model), *shown, beside, best.recipe_words]
-
-
-def _best(model: str, dataset: str, records: Sequence[ResultRecord]) -> Line | None:
-    """All entities ranked, by the recipe that is best on valid."""
-    own = [r for r in records if (r.model, r.dataset, r.status) == (model, dataset, "finished")]
-    found = groups([record for record in own if record.metrics.valid_mrr is not None])
-    if not found:
-        return None
-    return Line(dataset, model, "all", max(found, key=lambda group: max(r.metrics.valid_mrr or 0.0 for r in group)))
 
 
 def _cost(record: ResultRecord) -> list[str]:
@@ -175,8 +166,9 @@ def _judged_lines(own: Sequence[ResultRecord]) -> list[str]:
     return lines
 
 
-def with_table(readme: str, table: str) -> str:
-    """The README with that table between its marks."""
-    before, _, rest = readme.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return before + table + after
+def with_part(document: str, part: str) -> str:
+    """The document with what stands between the marks that the part begins and ends with replaced by it."""
+    begin, end = part.splitlines()[0], part.splitlines()[-1]
+    before, _, rest = document.partition(begin)
+    _, _, after = rest.partition(end)
+    return before + part + after

@@ -174,3 +174,12 @@ def title(model: str) -> str:
     """What a system is called in print."""
     names = {p.model: p.system for p in PAPER_TABLE}
     return names.get(model) or (MODELS[model].__name__ if model in MODELS else model)
+
+
+def best_line(model: str, dataset: str, records: Sequence[ResultRecord]) -> Line | None:
+    """All entities ranked, by the recipe that is best on valid; None without a record."""
+    own = [r for r in records if (r.model, r.dataset, r.status) == (model, dataset, "finished")]
+    found = groups([record for record in own if record.metrics.valid_mrr is not None])
+    if not found:
+        return None
+    return Line(dataset, model, "all", max(found, key=lambda group: max(r.metrics.valid_mrr or 0.0 for r in group)))
