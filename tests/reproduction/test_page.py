@@ -20,7 +20,7 @@ def test_what_is_made_from_the_records_is_not_stale() -> None:
 
 
 def test_another_figure_makes_it_stale(monkeypatch: pytest.MonkeyPatch) -> None:
-    changed = [record("relwalk", 0.1234).model_copy(update={"recipe": "constant-decay"}), *RECORDS]
+    changed = [record("relwalk", 0.1234).model_copy(update={"recipe": "default"}), *RECORDS]
     monkeypatch.setattr("tools.results.read_results", lambda folder: changed)
     assert set(stale()) == {"README.md"} and len(stale()) == 2  # the project's, and that of results
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from relwalk.models import MODELS
 from relwalk.progress import duration
+from relwalk.recipes import RECIPES
 from relwalk.reproduction.markdown import markdown_table
 from relwalk.reproduction.record import ResultRecord
 from relwalk.reproduction.table import best_line, figure, title
@@ -33,7 +34,8 @@ class Candidate:
 
 
 def choice_table(records: Sequence[ResultRecord]) -> str:
-    """Every model that has a record, the best first, and for what it is the one to take."""
+    """Every model that has a record by a recipe with a name, the best first, and for what it is the one to take."""
+    records = [record for record in records if record.recipe in RECIPES]
     models = sorted(filter(None, (_candidate(name, records) for name in MODELS)), key=lambda found: found.order)
     whole = [found for found in models if len(found.mrr) == len(GRAPHS)]
     words = _words(models, whole)
