@@ -26,10 +26,10 @@ class DistMult(ProductScorer):
     paper = "Yang, Yih, He, Gao, Deng: ICLR 2015"
     formula = "Σ_i h_i r_i t_i"
     expresses = ("symmetry", "one-to-many")
-    usual: ClassVar[Mapping[str, Any]] = {"l2": 0.0, "n3": 0.03}
+    usual: ClassVar[Mapping[str, Any]] = {"l2": 0.0, "dura": 0.05, "decay_end": 0.1, "batch_size": 256}
     search: ClassVar[Mapping[str, Search | None]] = {
         "l2": None,
-        "n3": Between(0.001, 0.3, "log"),
+        "dura": Between(0.005, 0.2, "log"),
         "reciprocal": Among((False, True)),
     }
 

@@ -27,8 +27,12 @@ class RESCAL(ProductScorer):
     paper = "Nickel, Tresp, Kriegel: ICML 2011"
     formula = "hᵀ M t"
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
-    usual: ClassVar[Mapping[str, Any]] = {"l2": 0.15}
-    search: ClassVar[Mapping[str, Search | None]] = {"dim": Between(32, 256, "powers")}
+    usual: ClassVar[Mapping[str, Any]] = {"l2": 0.0, "dura": 0.05, "decay_end": 0.1, "batch_size": 256}
+    search: ClassVar[Mapping[str, Search | None]] = {
+        "dim": Between(32, 256, "powers"),
+        "l2": None,
+        "dura": Between(0.005, 0.2, "log"),
+    }
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
