@@ -52,13 +52,19 @@ class Recipe:
 #     rescal      dura .03 > .006  1024                         -   .4055       -
 #     rescal   *  dura .05 > .005   256                     .6185   .4070       -
 #
-# Likelihood, rates that fall by a cosine, batches of 128 unless said, 15, 6 and 15 epochs; rates of entities and of the
-# rest:
+# Rates that fall by a cosine, batches of 128 (of 256 where F has a +), 15, 6 and 15 epochs; the first rate is that of
+# entities, the second that of all else. tucker has relation_dim 32, but for its first line:
 #
-#                 rates              l2
-#     conve       Adam .003, .003    0                      .3497       -       -
-#     conve       the same by bce, smoothing .1             .0430       -       -
-#     conve       Adam .01, .003     0                      .4850   .3419*256   -
+#                 l2                                        world       F       W
+#     conve       0              Adam .003, .003            .3497       -       -
+#     conve       0              the same, bce              .0430       -       -
+#     conve       0              Adam .01, .003             .4850  .3419+       -
+#     conve       .1             Adam .02, .003             .5504       -       -
+#     conve       .15 > .03      Adagrad .2, .03            .5661   .3332   .3317
+#     conve    *  .15 > .03      Adam .02, .003             .5485   .3535   .3612
+#     tucker      0              Adam .01, .003             .5812  .3579+       -
+#     tucker      .15 > .03      Adagrad .2, .03            .5984   .3539   .4116
+#     tucker   *  .15 > .03      Adam .02, .003             .5990   .3714   .4076
 
 
 def default(graph: str) -> Recipe:

@@ -68,8 +68,8 @@ class ComplEx(ProductScorer):
         return sum((moduli(x).pow(3).sum() for x in parts), start=parts[0].new_zeros(()))
 
     def dura(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        h, r, t = (moduli(x).square() for x in (self.entity(heads), self._r(relations), self.entity(tails)))
-        return ((h + t) * (1 + r)).sum()
+        h, t = moduli(self.entity(torch.stack([heads, tails]))).square()  # together: one gradient of the whole table
+        return ((h + t) * (1 + moduli(self._r(relations)).square())).sum()
 
     def _r(self, relations: Tensor) -> Tensor:
         return F.embedding(relations, self.relation)  # (batch, dim)

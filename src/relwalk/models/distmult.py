@@ -53,5 +53,5 @@ class DistMult(ProductScorer):
         return super().n3_norm(heads, relations, tails) + F.embedding(relations, self.relation).abs().pow(3).sum()
 
     def dura(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        h, r, t = (x.square() for x in (self.entity(heads), F.embedding(relations, self.relation), self.entity(tails)))
-        return ((h + t) * (1 + r)).sum()
+        h, t = self.entity(torch.stack([heads, tails])).square()  # taken together: one gradient of the whole table
+        return ((h + t) * (1 + F.embedding(relations, self.relation).square())).sum()

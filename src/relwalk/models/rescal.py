@@ -51,7 +51,7 @@ class RESCAL(ProductScorer):
         return self.entity(entities)  # (candidates, dim)
 
     def dura(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        h, t = self.entity(heads), self.entity(tails)
+        h, t = self.entity(torch.stack([heads, tails]))  # taken together: one gradient of the whole table
         ahead, back = self._turn("tail", h, relations), self._turn("head", t, relations)  # Mᵀh, M t
         return sum((x.square().sum() for x in (h, t, ahead, back)), start=h.new_zeros(()))
 
