@@ -28,6 +28,7 @@ class ComplEx(ProductScorer):
     paper = "Trouillon, Welbl, Riedel, Gaussier, Bouchard: ICML 2016"
     formula = "Re Σ_i h_i r_i conj(t_i)"
     expresses = ("symmetry", "antisymmetry", "inversion", "one-to-many")
+    # A path of DURA serves dense graphs by its weak end, sparse ones by its strong one (compared in `recipes`).
     usual: ClassVar[Mapping[str, Any]] = {
         "reciprocal": True,
         "l2": 0.0,

@@ -44,6 +44,7 @@ class ConvE(ProductScorer):
 
     reciprocal = True
     keys_by_side = keys_by_relation = True
+    # Entities need a higher rate than the network, and a decay that falls (compared in `recipes`).
     usual: ClassVar[Mapping[str, Any]] = {
         "optimizer": "adam",
         "lr": 0.02,

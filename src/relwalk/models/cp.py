@@ -29,6 +29,7 @@ class CP(ProductScorer):
     formula = "Σ_i h_i r_i t'_i"
     expresses = ("symmetry", "antisymmetry", "inversion", "one-to-many")
 
+    # A path of DURA serves dense graphs by its weak end, sparse ones by its strong one (compared in `recipes`).
     usual: ClassVar[Mapping[str, Any]] = {
         "reciprocal": True,
         "l2": 0.0,

@@ -26,6 +26,7 @@ class DistMult(ProductScorer):
     paper = "Yang, Yih, He, Gao, Deng: ICLR 2015"
     formula = "Σ_i h_i r_i t_i"
     expresses = ("symmetry", "one-to-many")
+    # A path of DURA serves dense graphs by its weak end, sparse ones by its strong one (compared in `recipes`).
     usual: ClassVar[Mapping[str, Any]] = {"l2": 0.0, "dura": 0.05, "decay_end": 0.1, "batch_size": 256}
     search: ClassVar[Mapping[str, Search | None]] = {
         "l2": None,

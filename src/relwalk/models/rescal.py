@@ -27,6 +27,7 @@ class RESCAL(ProductScorer):
     paper = "Nickel, Tresp, Kriegel: ICML 2011"
     formula = "hᵀ M t"
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
+    # A path of DURA serves dense graphs by its weak end, sparse ones by its strong one (compared in `recipes`).
     usual: ClassVar[Mapping[str, Any]] = {"l2": 0.0, "dura": 0.05, "decay_end": 0.1, "batch_size": 256}
     search: ClassVar[Mapping[str, Search | None]] = {
         "dim": Between(32, 256, "powers"),
