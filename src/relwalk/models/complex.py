@@ -69,8 +69,8 @@ class ComplEx(ProductScorer):
         return sum((moduli(x).pow(3).sum() for x in parts), start=parts[0].new_zeros(()))
 
     def dura(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        h, t = moduli(self.entity(torch.stack([heads, tails]))).square()  # together: one gradient of the whole table
-        return ((h + t) * (1 + moduli(self._r(relations)).square())).sum()
+        both = moduli(self.entity(torch.stack([heads, tails]))).square().sum(0)  # one gradient of the whole table
+        return (both * (1 + moduli(self._r(relations)).square())).sum()
 
     def _r(self, relations: Tensor) -> Tensor:
         return F.embedding(relations, self.relation)  # (batch, dim)

@@ -54,5 +54,5 @@ class DistMult(ProductScorer):
         return super().n3_norm(heads, relations, tails) + F.embedding(relations, self.relation).abs().pow(3).sum()
 
     def dura(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        h, t = self.entity(torch.stack([heads, tails])).square()  # taken together: one gradient of the whole table
-        return ((h + t) * (1 + F.embedding(relations, self.relation).square())).sum()
+        both = self.entity(torch.stack([heads, tails])).square().sum(0)  # together: one gradient of the whole table
+        return (both * (1 + F.embedding(relations, self.relation).square())).sum()
