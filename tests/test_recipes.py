@@ -151,10 +151,20 @@ def test_what_is_said_wins(small_world: Graph) -> None:
 
 
 def test_other_models_and_objectives_keep_what_is_usual(small_world: Graph) -> None:
-    for settings in ({"model": "distmult"}, {"objective": "softmax", "negatives": 4}, {"optimizer": "adam"}):
+    for settings in ({"model": "transe"}, {"objective": "softmax", "negatives": 4}, {"optimizer": "adam"}):
         found = train(small_world, **SHORT, **settings).record.training
         assert (found.decay_end, found.schedule.name, found.entity_dropout) == (1.0, "constant", 0.0)
     assert train(small_world, model="distmult", epochs=1).record.model.dim == 128
+
+
+def test_a_regularizer_that_is_said_takes_the_place_of_the_usual_one(small_world: Graph) -> None:
+    usual = plan(small_world, model="complex").training
+    assert (usual.l2, usual.n3, usual.dura, usual.decay_end) == (0.0, 0.0, 0.05, 0.1)
+    said = plan(small_world, model="complex", n3=0.03).training
+    assert (said.l2, said.n3, said.dura, said.decay_end) == (0.0, 0.03, 0.0, 1.0)
+    assert said.batch_size == usual.batch_size
+    both = plan(small_world, model="complex", l2=0.01, dura=0.02, decay_end=0.5).training
+    assert (both.l2, both.n3, both.dura, both.decay_end) == (0.01, 0.0, 0.02, 0.5)
 
 
 def test_it_says_what_it_chose(tmp_path: Path) -> None:

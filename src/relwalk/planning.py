@@ -31,6 +31,8 @@ from relwalk.training.prepare import check_dropout
 from relwalk.training.regularizers import check_regularizers
 from relwalk.training.settings import TrainingSettings, resolve_settings
 
+REGULARIZERS = ("l2", "n3", "dura")
+
 
 def plan(
     graph: Graph,
@@ -105,7 +107,12 @@ def _usual(kind: type[Scorer], given: Mapping[str, Any]) -> dict[str, Any]:
     fits = {"objective": kind.objectives[0]} if kind.objectives else {}
     usual = {"objective": "likelihood", "optimizer": "adagrad", **fits, **kind.usual}
     same = all(given.get(name, usual[name]) == usual[name] for name in ("objective", "optimizer"))
-    return usual if same else {}
+    if not same:
+        return {}
+    if kind is not RelWalk and set(REGULARIZERS) & set(given):
+        usual = {name: value for name, value in usual.items() if name != "decay_end"}
+        usual |= dict.fromkeys(REGULARIZERS, 0.0)  # who says one means that one alone, and that it does not fall
+    return usual
 
 
 def _unless_said(shaped: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,7 +122,7 @@ def _unless_said(shaped: Mapping[str, Any], given: Mapping[str, Any]) -> dict[st
     by time. The patience of a path is that of neither. Label smoothing is over all entities.
     """
     left_out: set[str] = set()
-    if {"l2", "n3", "dura"} & set(given):
+    if set(REGULARIZERS) & set(given):
         left_out |= {"l2", "decay_end", "patience"}
     if given.get("budget") is not None:
         left_out |= {"epochs", "validate_every", "patience"}

@@ -227,7 +227,7 @@ def test_heads_through_a_network_are_counted_too(world: Graph, monkeypatch: pyte
     needed = make_task(world, TrainingSettings()).step_bytes(plain)
     monkeypatch.setattr(memory, "available_memory", lambda: needed - 1)
     with pytest.raises(RelWalkError, match="1,024 questions to ConvE"):
-        train(world, model="conve", dim=4, epochs=1, **options)
+        train(world, model="conve", dim=4, epochs=1, batch_size=1024, **options)
     train(world, model="conve", dim=4, epochs=1, channels=2)
 
 

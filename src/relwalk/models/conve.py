@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -44,6 +44,16 @@ class ConvE(ProductScorer):
 
     reciprocal = True
     keys_by_side = keys_by_relation = True
+    # Entities need a higher rate than the network, and a decay that falls (compared in `recipes`).
+    usual: ClassVar[Mapping[str, Any]] = {
+        "optimizer": "adam",
+        "lr": 0.02,
+        "relation_lr": 0.003,
+        "schedule": "cosine",
+        "batch_size": 128,
+        "l2": 0.15,
+        "decay_end": 0.2,
+    }
     search: ClassVar[Mapping[str, Search | None]] = {
         "channels": Between(8, 64, "powers"),
         "entity_dropout": None,

@@ -29,10 +29,17 @@ class CP(ProductScorer):
     formula = "Σ_i h_i r_i t'_i"
     expresses = ("symmetry", "antisymmetry", "inversion", "one-to-many")
 
-    usual: ClassVar[Mapping[str, Any]] = {"l2": 0.0, "n3": 0.03}
+    # A path of DURA serves dense graphs by its weak end, sparse ones by its strong one (compared in `recipes`).
+    usual: ClassVar[Mapping[str, Any]] = {
+        "reciprocal": True,
+        "l2": 0.0,
+        "dura": 0.05,
+        "decay_end": 0.1,
+        "batch_size": 256,
+    }
     search: ClassVar[Mapping[str, Search | None]] = {
         "l2": None,
-        "n3": Between(0.001, 0.3, "log"),
+        "dura": Between(0.005, 0.2, "log"),
         "reciprocal": Among((False, True)),
     }
 

@@ -52,12 +52,14 @@ class Reciprocal(Scorer):
         return (there + self.base.l2_of_relations(relations + self.relations)) / 2
 
     def n3_norm(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        there = self.base.n3_norm(heads, relations, tails)
-        return (there + self.base.n3_norm(tails, relations + self.relations, heads)) / 2
+        return self.base.n3_norm(*self._both(heads, relations, tails)) / 2
 
     def dura(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        there = self.base.dura(heads, relations, tails)
-        return (there + self.base.dura(tails, relations + self.relations, heads)) / 2
+        return self.base.dura(*self._both(heads, relations, tails)) / 2
+
+    def _both(self, heads: Tensor, relations: Tensor, tails: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(h, R, t), then (t, R⁻¹, h)."""
+        return torch.cat([heads, tails]), torch.cat([relations, relations + self.relations]), torch.cat([tails, heads])
 
     def penalty(self, relations: Tensor) -> Tensor:
         return self.base.penalty(torch.cat([relations, relations + self.relations]))
@@ -66,8 +68,7 @@ class Reciprocal(Scorer):
         self.base.constrain(entities)
 
     def grow(self, heads: Tensor, relations: Tensor, tails: Tensor, generator: torch.Generator) -> None:
-        both = torch.cat([heads, tails]), torch.cat([relations, relations + self.relations]), torch.cat([tails, heads])
-        self.base.grow(*both, generator)
+        self.base.grow(*self._both(heads, relations, tails), generator)
 
     def orthogonal(self) -> list[nn.Parameter]:
         return self.base.orthogonal()
