@@ -31,7 +31,9 @@ FAMILY = [
     ("transe", {"distance": "l1", "unit_norms": True}),
     ("transr", {}),
     ("transr", {"relation_dim": 7}),
+    ("transr", {"unit_norms": True}),
     ("transd", {}),
+    ("transd", {"unit_norms": True}),
 ]
 IDS = ["-".join([name, *map(str, options)]) for name, options in FAMILY]
 
@@ -71,8 +73,10 @@ def test_scores_by_hand() -> None:
     transr = make("transr", relation_dim=1)
     set_weights(transr, entity=entity, projection=[[[0.5], [1.0]]], relation=[[0.2]])
     assert one(transr) == pytest.approx(-((0.35 + 0.2 + 0.2) ** 2))  # h M = .35, t M = -.2
-    set_weights(transr, entity=[[5.0, 1.0]])
-    assert one(transr) == pytest.approx(-((1.0 + 0.2 + 0.2) ** 2))  # h M = 3.5 is shortened to 1
+    held = make("transr", relation_dim=1, unit_norms=True)
+    for model, moved in ((transr, 3.5), (held, 1.0)):  # h M = 3.5, or shortened to 1
+        set_weights(model, entity=[[5.0, 1.0], [0.2, -0.3]], projection=[[[0.5], [1.0]]], relation=[[0.2]])
+        assert one(model) == pytest.approx(-((moved + 0.2 + 0.2) ** 2))
 
     transd = make("transd")
     set_weights(transd, entity=entity, entity_projection=[[1.0, 0.0], [0.0, 2.0]])
@@ -142,8 +146,9 @@ def test_who_keeps_norms() -> None:
     assert kept == {"structured", "transe", "transr", "transd"}
 
 
-def test_a_free_transe_is_not_held_to_norms(world: Graph) -> None:
-    run = train(world, model="transe", dim=8, epochs=1, objective="margin", margin=5.0, negatives=5, lr=1.0)
+@pytest.mark.parametrize("name", ["transe", "transr", "transd"])
+def test_free_translations_are_not_held_to_norms(world: Graph, name: str) -> None:
+    run = train(world, model=name, dim=8, epochs=1, objective="margin", margin=5.0, negatives=5, lr=1.0)
     assert not run.model.constrained and float(run.model.entity.weight.detach().norm(dim=1).max()) > 2
 
 

@@ -25,8 +25,9 @@ class TransR(ProductScorer):
 
         s = -||h M + r - t M||² = [2 (h M + r), -1] · [t M, ||t M||²] - ||h M + r||²
 
-    In the paper no entity, relation or projected entity is longer than 1. The first two are shortened after every step,
-    and h M and t M wherever they are made: a rule about all pairs of an entity and a matrix cannot be left to a step.
+    `unit_norms`: in the paper no entity, relation or projected entity is longer than 1. The first two are shortened
+    after every step then, and h M and t M wherever they are made: a rule about all pairs of an entity and a matrix
+    cannot be left to a step. A likelihood has too little room in it (see `TransD`).
 
     The matrices start as identities: as TransE, which the paper trains first. `relation_dim` is the dimension of the
     relation's space; beyond dim it would add a constant to all scores of a relation, and nothing else.
@@ -38,7 +39,6 @@ class TransR(ProductScorer):
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
 
     keys_by_relation = True
-    constrained = True
 
     def __init__(
         self,
@@ -48,14 +48,17 @@ class TransR(ProductScorer):
         *,
         generator: torch.Generator,
         relation_dim: int | None = None,
+        unit_norms: bool = False,
     ) -> None:
         super().__init__(entities, relations, dim)
+        self.constrained = unit_norms
         width = dim if relation_dim is None else check_whole("relation_dim", relation_dim, most=dim)
         self.entity = EntityTable(torch.randn(entities, dim, generator=generator) / dim**0.5)
         self.relation = nn.Parameter(torch.randn(relations, width, generator=generator) / width**0.5)
         self.projection = nn.Parameter(torch.eye(dim, width).repeat(relations, 1, 1))
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
-        self.constrain()
+        if unit_norms:
+            self.constrain()
 
     @torch.no_grad()
     def constrain(self, entities: Tensor | None = None) -> None:
@@ -87,4 +90,5 @@ class TransR(ProductScorer):
         return x + r if side == "tail" else x - r
 
     def _project(self, e: Tensor, relations: Tensor) -> Tensor:
-        return shortened(project(e, self.projection, relations))  # (batch, relation_dim)
+        moved = project(e, self.projection, relations)  # (batch, relation_dim)
+        return shortened(moved) if self.constrained else moved
