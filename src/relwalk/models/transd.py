@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -33,6 +36,13 @@ class TransD(ProductScorer):
     paper = "Ji, He, Xu, Liu, Zhao: ACL 2015"
     formula = "-||h + (h_p·h) r_p + r - t - (t_p·t) r_p||²"
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
+    # Valid MRR on the graphs of `TransE.usual`, d = 64, 20 epochs, seed 0:
+    #
+    #     unit norms, l2 .15            .514  .176  .190
+    #     l2 .03                        .591  .221  .194
+    #     l2 .03, lr .3                 .558  .215  .177
+    #     l2 .1 falling to .001         .596  .225  .193
+    usual: ClassVar[Mapping[str, Any]] = {"l2": 0.1, "decay_end": 0.01}
 
     def __init__(
         self, entities: int, relations: int, dim: int, *, generator: torch.Generator, unit_norms: bool = False
