@@ -101,11 +101,17 @@ def make_plan(
 
 
 def _usual(kind: type[Scorer], given: Mapping[str, Any]) -> dict[str, Any]:
-    """How a model is trained when nothing else is said: another objective or optimiser needs other settings."""
+    """How a model is trained when nothing else is said: another objective or optimiser needs other settings.
+
+    Who says a weight decay means that one: it does not fall. Label smoothing is over all entities.
+    """
     fits = {"objective": kind.objectives[0]} if kind.objectives else {}
     usual = {"objective": "likelihood", "optimizer": "adagrad", **fits, **kind.usual}
     same = all(given.get(name, usual[name]) == usual[name] for name in ("objective", "optimizer"))
-    return usual if same else {}
+    left_out = {"decay_end"} if {"l2", "n3", "dura"} & set(given) else set()
+    if given.get("label_smoothing"):
+        left_out |= {"candidates_per_step"}
+    return {name: value for name, value in usual.items() if name not in left_out} if same else {}
 
 
 def _unless_said(shaped: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
