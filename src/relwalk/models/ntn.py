@@ -38,7 +38,7 @@ class NTN(Scorer):
 
     lr = 0.1
     # Of the forms, only the entities between them are held: firmly. Valid MRR on the graphs of `TransE.usual`, d = 32,
-    # 12 s of one thread (in brackets 15 s), seed 0:
+    # 12 s of a busy core (in brackets 15 s), seed 0:
     #
     #     batch 1024, l2 .15, lr .3     .441  (.203)  .357
     #     batch 256,  l2 .15, lr .3           (.202)

@@ -40,7 +40,7 @@ class OTE(Scorer):
 
     lr = 0.4  # of unsquared lengths: gradients do not grow with the distance
     # Every pair of a relation and a candidate is turned: few negatives of their own cost less than shared candidates.
-    # Valid MRR on the graphs of `TransE.usual`, d = 32, 12 s of one thread, seed 0:
+    # Valid MRR on the graphs of `TransE.usual`, d = 32, 12 s of a busy core, seed 0:
     #
     #     likelihood, 512 drawn, batch 256, lr .2           .269         .310
     #     likelihood, 256 drawn, batch 128, lr .2                 .069

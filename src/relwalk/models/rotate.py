@@ -38,7 +38,7 @@ class RotatE(Scorer):
 
     lr = 0.2  # of unsquared lengths: gradients do not grow with the distance
     # Distances that are no product cost by the pair: a step asks few questions of few entities. Valid MRR on the graphs
-    # of `TransE.usual`, d = 32, 12 s of one thread (in brackets 15 s, in square ones 20 s and d = 64), seed 0:
+    # of `TransE.usual`, d = 32, 12 s of a busy core (in brackets 15 s, in square ones 20 s and d = 64), seed 0:
     #
     #     all entities, batch 1024, l2 .15, lr .5       .400         .287
     #     512 drawn, batch 1024, l2 .01, lr .15               [.154]

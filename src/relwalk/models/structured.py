@@ -33,7 +33,7 @@ class Structured(Scorer):
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
 
     # Sums over all entities project all of them for each relation of a step, which a large graph has no time for. Valid
-    # MRR on the graphs of `TransE.usual`, d = 32, 12 s of one thread, seed 0:
+    # MRR on the graphs of `TransE.usual`, d = 32, 12 s of a busy core, seed 0:
     #
     #     likelihood, batch 1024              .450  .175  .333
     #     likelihood, batch 4096                    .177

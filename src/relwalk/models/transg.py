@@ -47,7 +47,7 @@ class TransG(Scorer):
     expresses = ("symmetry", "antisymmetry", "inversion", "composition")
     lr = 0.3
     # A sum over all entities has exponentials for every component: drawn ones leave time for more passes. Valid MRR on
-    # the graphs of `TransE.usual`, d = 32, 12 s of one thread (in brackets 15 s), seed 0:
+    # the graphs of `TransE.usual`, d = 32, 12 s of a busy core (in brackets 15 s), seed 0:
     #
     #     batch 1024, l2 .15, all             .521  (.212)  .192
     #     batch 256,  l2 .01, lr .1, all      .510  (.223)  .165

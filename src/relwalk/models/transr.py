@@ -39,7 +39,7 @@ class TransR(ProductScorer):
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
 
     # Keys are made for each relation of a step: large batches make them less often. Valid MRR on the graphs of
-    # `TransE.usual`, d = 32, 12 s of one thread (in brackets 12 epochs), seed 0:
+    # `TransE.usual`, d = 32, 12 s of a busy core (in brackets 12 epochs), seed 0:
     #
     #     unit norms, batch 1024, l2 .15            (.159)
     #     batch 1024, l2 .15                  .585          .187
