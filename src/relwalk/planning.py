@@ -29,7 +29,7 @@ from relwalk.shapes import Shape, explain, often
 from relwalk.training.all_entities import AllEntitiesSettings
 from relwalk.training.prepare import check_dropout
 from relwalk.training.regularizers import check_regularizers
-from relwalk.training.settings import TrainingSettings, resolve_settings
+from relwalk.training.settings import OWNERS, TrainingSettings, fitting, resolve_settings
 
 
 def plan(
@@ -71,7 +71,7 @@ def make_plan(
     training, own = sort_out({**config.given, **keywords}, kind)
     dim = dim if dim is not None else config.dim
     size = check_whole("dim", dim, most=DIM) if dim is not None else None
-    suited = _usual(kind, training) if chosen.usual and not config.training else {}
+    suited = _usual(kind, training, own) if chosen.usual and not config.training else {}
     shape = chosen.shaped if suited and kind is RelWalk else None
     if shape is not None:
         suited |= _unless_said(shape(Shape.from_graph(graph), size), training)
@@ -100,14 +100,18 @@ def make_plan(
     return record, kind, explain(Shape.from_graph(graph), size, options, settings) if shape is not None else ""
 
 
-def _usual(kind: type[Scorer], given: Mapping[str, Any]) -> dict[str, Any]:
+def _usual(kind: type[Scorer], given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """How a model is trained when nothing else is said: another objective or optimiser needs other settings.
 
-    Who says a weight decay means that one: it does not fall. Label smoothing is over all entities.
+    So does a setting of another objective, or inverse relations, which false triples do not go with. Who says a weight
+    decay means that one: it does not fall. Label smoothing is over all entities.
     """
     fits = {"objective": kind.objectives[0]} if kind.objectives else {}
     usual = {"objective": "likelihood", "optimizer": "adagrad", **fits, **kind.usual}
     same = all(given.get(name, usual[name]) == usual[name] for name in ("objective", "optimizer"))
+    same = same and len(fitting(given, {**usual, **given})) == len(given)
+    if own.get("reciprocal"):
+        same = same and issubclass(OWNERS["objective"][usual["objective"]], AllEntitiesSettings)
     left_out = {"decay_end"} if {"l2", "n3", "dura"} & set(given) else set()
     if given.get("label_smoothing"):
         left_out |= {"candidates_per_step"}

@@ -162,3 +162,7 @@ def test_what_is_usual_gives_way_to_what_it_does_not_go_with(name: str, world: G
     if planned.objective.name == "likelihood":
         smooth = plan(world, model=name, label_smoothing=0.1).training.flat()
         assert (smooth["label_smoothing"], smooth["candidates_per_step"]) == (0.1, 0)
+    drawn = plan(world, model=name, candidates_per_step=50).training.flat()
+    assert drawn["objective"] in ("likelihood", "bce") and drawn["candidates_per_step"] == 50
+    if name != "unstructured":
+        assert plan(world, model=name, reciprocal=True).model.options["reciprocal"]
