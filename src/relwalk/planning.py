@@ -27,9 +27,10 @@ from relwalk.recipes import recipe as find_recipe
 from relwalk.runs.record import GraphRecord, ModelRecord, RunRecord
 from relwalk.shapes import Shape, explain, often
 from relwalk.training.all_entities import AllEntitiesSettings
+from relwalk.training.candidates import choose_candidates
 from relwalk.training.prepare import check_dropout
 from relwalk.training.regularizers import check_regularizers
-from relwalk.training.settings import TrainingSettings, resolve_settings
+from relwalk.training.settings import OWNERS, TrainingSettings, fitting, resolve_settings
 
 REGULARIZERS = ("l2", "n3", "dura")
 
@@ -73,7 +74,7 @@ def make_plan(
     training, own = sort_out({**config.given, **keywords}, kind)
     dim = dim if dim is not None else config.dim
     size = check_whole("dim", dim, most=DIM) if dim is not None else None
-    suited = _usual(kind, training) if chosen.usual and not config.training else {}
+    suited = _usual(kind, training, own, len(graph.entities)) if chosen.usual and not config.training else {}
     shape = chosen.shaped if suited and kind is RelWalk else None
     if shape is not None:
         suited |= _unless_said(shape(Shape.from_graph(graph), size), training)
@@ -102,16 +103,27 @@ def make_plan(
     return record, kind, explain(Shape.from_graph(graph), size, options, settings) if shape is not None else ""
 
 
-def _usual(kind: type[Scorer], given: Mapping[str, Any]) -> dict[str, Any]:
-    """How a model is trained when nothing else is said: another objective or optimiser needs other settings."""
+def _usual(kind: type[Scorer], given: Mapping[str, Any], own: Mapping[str, Any], entities: int) -> dict[str, Any]:
+    """How a model is trained when nothing else is said: another objective or optimiser needs other settings.
+
+    So does a setting of another objective, drawn candidates, which Adam does not go with, or inverse relations, which
+    false triples do not go with. Who says a regularizer means that one alone, and that it does not fall. Label
+    smoothing is over all entities.
+    """
     fits = {"objective": kind.objectives[0]} if kind.objectives else {}
     usual = {"objective": "likelihood", "optimizer": "adagrad", **fits, **kind.usual}
     same = all(given.get(name, usual[name]) == usual[name] for name in ("objective", "optimizer"))
-    if not same:
+    same = same and len(fitting(given, {**usual, **given})) == len(given)
+    if own.get("reciprocal"):
+        same = same and issubclass(OWNERS["objective"][usual["objective"]], AllEntitiesSettings)
+    drawn = choose_candidates(given.get("candidates_per_step"), entities)
+    if not same or (drawn and usual["optimizer"] == "adam"):
         return {}
+    if given.get("label_smoothing"):
+        usual.pop("candidates_per_step", None)
     if kind is not RelWalk and set(REGULARIZERS) & set(given):
-        usual = {name: value for name, value in usual.items() if name != "decay_end"}
-        usual |= dict.fromkeys(REGULARIZERS, 0.0)  # who says one means that one alone, and that it does not fall
+        usual.pop("decay_end", None)
+        usual |= dict.fromkeys(REGULARIZERS, 0.0)
     return usual
 
 

@@ -18,6 +18,7 @@ from relwalk.keywords import sort_out
 from relwalk.models import MODELS, build_model
 from relwalk.models.base import Pattern, Scorer
 from relwalk.models.distmult import DistMult
+from relwalk.planning import plan
 from relwalk.training.objectives import OBJECTIVES
 from tests.entry import relwalk
 
@@ -77,7 +78,8 @@ def test_every_model_says_what_it_is(name: str) -> None:
     assert kind.formula and re.search(r"\b(19|20)\d\d\b", kind.paper)
     assert set(kind.expresses) <= set(get_args(Pattern)) and len(set(kind.expresses)) == len(kind.expresses)
     assert kind.objectives is None or (kind.objectives and set(kind.objectives) <= set(OBJECTIVES))
-    training, _ = sort_out(kind.usual, kind)  # refuses what is no setting and no option
+    usual = {name: value for name, value in kind.usual.items() if name != "dim"}
+    training, _ = sort_out(usual, kind)  # refuses what is no setting and no option
     assert kind.objectives is None or training.get("objective", kind.objectives[0]) in kind.objectives
 
 
@@ -143,3 +145,24 @@ def test_a_run_is_repeated_without_what_is_usual(five: Graph, tmp_path) -> None:
     first = train(five, model=OnlyMargin, dim=4, epochs=1, objective="mean", out=tmp_path / "run").record
     again = train(five, model=OnlyMargin, config=tmp_path / "run").record
     assert again.training == first.training
+
+
+def test_a_dimension_may_be_usual_and_gives_way(five: Graph) -> None:
+    class Narrow(DistMult):
+        usual: ClassVar[Mapping[str, Any]] = {"dim": 6}
+
+    assert plan(five, model=Narrow).model.dim == 6 and plan(five, model=Narrow, dim=4).model.dim == 4
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_usual_gives_way_to_what_it_does_not_go_with(name: str, world: Graph) -> None:
+    """Nobody has to know what is usual to say something else."""
+    planned = plan(world, model=name, l2=0.05).training
+    assert (planned.l2, planned.decay_end) == (0.05, 1.0)
+    if planned.objective.name == "likelihood":
+        smooth = plan(world, model=name, label_smoothing=0.1).training.flat()
+        assert (smooth["label_smoothing"], smooth["candidates_per_step"]) == (0.1, 0)
+    drawn = plan(world, model=name, candidates_per_step=50).training.flat()
+    assert drawn["objective"] in ("likelihood", "bce") and drawn["candidates_per_step"] == 50
+    if name != "unstructured":
+        assert plan(world, model=name, reciprocal=True).model.options["reciprocal"]

@@ -207,7 +207,7 @@ def test_an_objective_that_does_not_fit_a_model_is_refused(world: Graph) -> None
 def test_sums_over_all_entities_that_do_not_fit_are_refused_with_what_does(
     world: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = {"model": "ntn", "dim": 8, "epochs": 1}
+    settings = {"model": "ntn", "dim": 8, "epochs": 1, "batch_size": 1024}
     model = build_model("ntn", len(world.entities), len(world.relations), 8, seed=0, options={})
     needed = make_task(world, TrainingSettings()).step_bytes(model)
     assert needed == 4 * (2 * 4 + 2) * 1024 * len(world.entities)
@@ -217,7 +217,7 @@ def test_sums_over_all_entities_that_do_not_fit_are_refused_with_what_does(
             train(world, **settings, objective=objective, out=tmp_path / "run")
         assert not (tmp_path / "run").exists()
     for smaller in ({"candidates_per_step": 500}, {"batch_size": 256}, {"objective": "margin", "margin": 1.0}):
-        train(world, **settings, **smaller)
+        train(world, **{**settings, **smaller})
 
 
 def test_heads_through_a_network_are_counted_too(world: Graph, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,7 @@ OPTIONS = {  # of models, beside dim: what `help(relwalk.train)` says of them
     "blocks": "independent walkers of RelWalk, each with a part of the coordinates and small matrices; divides dim",
     "relation_bias": "a vector of each relation that RelWalk's knowledge vector is drawn towards: an extension",
     "distance": "from h + r to t in TransE; squared it is one matrix product for all entities",
-    "unit_norms": "keep TransE's entities at norm 1 after every step, as its paper does",
+    "unit_norms": "hold entities to norm 1 after every step, in TransR and TransD to 1 at most, as their papers do",
     "relation_dim": "length of a relation's vector, in TransR at most dim; else dim",
     "max_components": "the most translations that a relation of TransG may have",
     "beta": "how readily TransG gives a relation another translation",

@@ -38,7 +38,7 @@ class Scorer(nn.Module, ABC):
     formula: str = ""  # the score in one line
     expresses: tuple[Pattern, ...] = ()  # what some weights hold exactly, for all entities at once
     objectives: tuple[str, ...] | None = None  # the objectives that fit it, the usual one first; None: all
-    usual: ClassVar[Mapping[str, Any]] = {}  # settings and options that suit it, where the default ones do not
+    usual: ClassVar[Mapping[str, Any]] = {}  # dim, settings and options that suit it, where the default do not
     # What `relwalk tune` tries: of dim and of options, and of settings in place of what those say themselves (None:
     # nothing). What a class says is added to what its bases say.
     search: ClassVar[Mapping[str, Search | None]] = {"dim": Between(32, 512, "powers")}

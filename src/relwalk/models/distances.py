@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 TILE = 1 << 18  # numbers of a temporary: 1 MB, which the cache of a core holds
+SHORTEST = 1e-18  # distance that a slope is divided by: below, squares are rounded to zero
 COLUMNS = 1 << 10  # candidates of a tile: enough for the vector units, and rows enough to sum over
 
 
@@ -31,7 +32,7 @@ class _BlockDistances(torch.autograd.Function):
         for tile in _tiles(grads[0].shape, x.shape[1]):
             rows, columns = tile
             lengths = _lengths(x, y, place, tile)
-            weights = (grads[0][tile] / lengths).masked_fill_(lengths == 0, 0.0)
+            weights = grads[0][tile] / lengths.clamp_(min=SHORTEST)  # at a distance of zero, times a difference of zero
             for i, difference in enumerate(_differences(x, y, place, tile)):
                 slope = difference.mul_(weights)  # (blocks, rows, columns)
                 to_x[i, :, rows] += slope.sum(2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -37,6 +37,16 @@ class NTN(Scorer):
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
 
     lr = 0.3
+    # Of the forms, only the entities between them are held: firmly. Valid MRR on the graphs of `TransE.usual`, d = 32,
+    # 12 s of a busy core (in brackets 15 s), seed 0:
+    #
+    #     batch 1024, l2 .15, lr .3     .441  (.203)  .357
+    #     batch 256,  l2 .15, lr .3           (.202)
+    #     batch 256,  l2 .01, lr .1           (.197)
+    #     batch 1024, l2 .4,  lr .3            .206
+    #     batch 512,  l2 .15, lr .1            .210
+    #     batch 512,  l2 .4,  lr .1     .517   .213   .388
+    usual: ClassVar[Mapping[str, Any]] = {"dim": 64, "lr": 0.1, "l2": 0.4, "batch_size": 512}
     search: ClassVar[Mapping[str, Search | None]] = {
         "dim": Between(16, 128, "powers"),
         "slices": Among((1, 2, 4)),

@@ -39,6 +39,26 @@ class OTE(Scorer):
     expresses = ("symmetry", "antisymmetry", "inversion", "composition")
 
     lr = 0.5  # of unsquared lengths: gradients do not grow with the distance
+    # Every pair of a relation and a candidate is turned: few negatives of their own cost less than shared candidates.
+    # Valid MRR on the graphs of `TransE.usual`, d = 32, 12 s of a busy core, seed 0:
+    #
+    #     likelihood, 512 drawn, batch 256, lr .2           .269         .310
+    #     likelihood, 256 drawn, batch 128, lr .2                 .069
+    #     softmax, 32 negatives, lr .3                      .130  .125   .247
+    #     self-adversarial, 32 negatives, γ 12, lr .15            .093
+    #     self-adversarial, 32 negatives, γ 6,  lr .15            .130
+    #     self-adversarial, 32 negatives, γ 12, lr .4       .362  .138   .343
+    #
+    # Over all entities of world six epochs took 70 s, and reached .524.
+    usual: ClassVar[Mapping[str, Any]] = {
+        "dim": 32,
+        "objective": "self-adversarial",
+        "negatives": 32,
+        "margin": 12.0,
+        "lr": 0.4,
+        "l2": 0.0,
+        "batch_size": 512,
+    }
     search: ClassVar[Mapping[str, Search | None]] = {
         "block_size": Among((2, 4, 8, 16)),
         "query_dropout": None,

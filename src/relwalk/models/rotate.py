@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -35,6 +37,26 @@ class RotatE(Scorer):
     expresses = ("symmetry", "antisymmetry", "inversion", "composition")
 
     lr = 0.5  # of unsquared lengths: gradients do not grow with the distance
+    # Distances that are no product cost by the pair: a step asks few questions of few entities. Valid MRR on the graphs
+    # of `TransE.usual`, d = 32, 12 s of a busy core (in brackets 15 s, in square ones 20 s and d = 64), seed 0:
+    #
+    #     all entities, batch 1024, l2 .15, lr .5       .400         .287
+    #     512 drawn, batch 1024, l2 .01, lr .15               [.154]
+    #     self-adversarial, 64 negatives, lr .15              [.167]
+    #     the same by Adam, lr .003                           [.038]
+    #     256 drawn, batch 256, l2 .03, lr .25                (.187)
+    #     256 drawn, batch 128, l2 .03, lr .2                  .189
+    #     256 drawn, batch 128, l2 .1,  lr .1                  .141
+    #     256 drawn, batch 128, l2 .3,  lr .2                  .174
+    #     256 drawn, batch 128, l2 .1,  lr .2                  .196
+    #     512 drawn, batch 128, l2 .1,  lr .2           .487         .386
+    usual: ClassVar[Mapping[str, Any]] = {
+        "dim": 64,
+        "lr": 0.2,
+        "l2": 0.1,
+        "batch_size": 128,
+        "candidates_per_step": 512,
+    }
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)

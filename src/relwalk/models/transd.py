@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -25,18 +28,27 @@ class TransD(ProductScorer):
 
         s = [2g, -2r_p, 2g·r_p, -||r_p||², -1] · [t, a_t t, a_t, a_t², ||t||²] - ||g||²
 
-    In the paper no entity, relation or projected entity is longer than 1. After every step ||r||, ||r_p|| <= 1 and
-    ||e|| + |a| <= 1, so that ||e + a r_p|| <= 1 for every relation at once.
+    `unit_norms`: in the paper no entity, relation or projected entity is longer than 1. After every step ||r||,
+    ||r_p|| <= 1 and ||e|| + |a| <= 1 then, so that ||e + a r_p|| <= 1 for every relation at once. No two points are
+    further apart than 3, and no answer exp(9) times likelier than another: too little for a likelihood.
     """
 
     paper = "Ji, He, Xu, Liu, Zhao: ACL 2015"
     formula = "-||h + (h_p·h) r_p + r - t - (t_p·t) r_p||²"
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
+    # Valid MRR on the graphs of `TransE.usual`, d = 64, 20 epochs, seed 0:
+    #
+    #     unit norms, l2 .15            .514  .176  .190
+    #     l2 .03                        .591  .221  .194
+    #     l2 .03, lr .3                 .558  .215  .177
+    #     l2 .1 falling to .001         .596  .225  .193
+    usual: ClassVar[Mapping[str, Any]] = {"unit_norms": False, "l2": 0.1, "decay_end": 0.01}
 
-    constrained = True
-
-    def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
+    def __init__(
+        self, entities: int, relations: int, dim: int, *, generator: torch.Generator, unit_norms: bool = True
+    ) -> None:
         super().__init__(entities, relations, dim)
+        self.constrained = unit_norms
         self.entity, self.entity_projection = (
             EntityTable(normal_rows(entities, dim, generator, over=dim**0.5)) for _ in range(2)
         )
@@ -44,7 +56,8 @@ class TransD(ProductScorer):
             nn.Parameter(torch.randn(relations, dim, generator=generator) / dim**0.5) for _ in range(2)
         )
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
-        self.constrain()
+        if unit_norms:
+            self.constrain()
 
     @torch.no_grad()
     def constrain(self, entities: Tensor | None = None) -> None:

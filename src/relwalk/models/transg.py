@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -46,6 +46,13 @@ class TransG(Scorer):
     formula = "log Σ_m π_m exp(-||h + r_m - t||² / (σ_h² + σ_t²))"
     expresses = ("symmetry", "antisymmetry", "inversion", "composition")
     lr = 0.3
+    # A sum over all entities has exponentials for every component: drawn ones leave time for more passes. Valid MRR on
+    # the graphs of `TransE.usual`, d = 32, 12 s of a busy core (in brackets 15 s), seed 0:
+    #
+    #     batch 1024, l2 .15, all             .521  (.212)  .192
+    #     batch 256,  l2 .01, lr .1, all      .510  (.223)  .165
+    #     batch 512,  l2 .03, 512 drawn       .557   .209   .215
+    usual: ClassVar[Mapping[str, Any]] = {"dim": 64, "l2": 0.03, "batch_size": 512, "candidates_per_step": 512}
     constrained = True
     grows = True
     search: ClassVar[Mapping[str, Search | None]] = {

@@ -22,6 +22,12 @@ class Unstructured(ProductScorer):
     paper = "Bordes, Glorot, Weston, Bengio: AISTATS 2012"
     formula = "-||h - t||²"
     expresses = ("symmetry",)
+    # Nothing is usual but the defaults. Valid MRR on the graphs of `TransE.usual`, d = 64, 30 epochs, seed 0:
+    #
+    #     l2 .15                        .221  .061  .153
+    #     l2 .1 falling to .001         .212  .061  .156
+    #     the same, batches of 256      .211  .062  .156
+    #     the same, lr .3               .211  .059  .155
 
     def __init__(self, entities: int, relations: int, dim: int, *, generator: torch.Generator) -> None:
         super().__init__(entities, relations, dim)
