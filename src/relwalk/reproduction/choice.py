@@ -34,8 +34,7 @@ class Candidate:
 
 
 def choice_table(records: Sequence[ResultRecord]) -> str:
-    """Every model that has a record by a recipe with a name, the best first, and for what it is the one to take."""
-    records = [record for record in records if record.recipe in RECIPES]
+    """Every model that has a record, the best first, and for what it is the one to take."""
     models = sorted(filter(None, (_candidate(name, records) for name in MODELS)), key=lambda found: found.order)
     whole = [found for found in models if len(found.mrr) == len(GRAPHS)]
     words = _words(models, whole)
@@ -45,7 +44,8 @@ def choice_table(records: Sequence[ResultRecord]) -> str:
 
 
 def _candidate(name: str, records: Sequence[ResultRecord]) -> Candidate | None:
-    lines = {graph: best_line(name, graph, records) for graph in GRAPHS}
+    named = [record for record in records if record.recipe in RECIPES]  # what a user gets by a word
+    lines = {graph: best_line(name, graph, named) for graph in GRAPHS}
     mrr = {
         graph: value for graph, line in lines.items() if line is not None and (value := line.ours("mrr")) is not None
     }
