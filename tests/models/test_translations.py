@@ -31,9 +31,9 @@ FAMILY = [
     ("transe", {"distance": "l1", "unit_norms": True}),
     ("transr", {}),
     ("transr", {"relation_dim": 7}),
-    ("transr", {"unit_norms": False}),
+    ("transr", {"bounded_norms": False}),
     ("transd", {}),
-    ("transd", {"unit_norms": False}),
+    ("transd", {"bounded_norms": False}),
 ]
 IDS = ["-".join([name, *map(str, options)]) for name, options in FAMILY]
 
@@ -73,7 +73,7 @@ def test_scores_by_hand() -> None:
     transr = make("transr", relation_dim=1)
     set_weights(transr, entity=entity, projection=[[[0.5], [1.0]]], relation=[[0.2]])
     assert one(transr) == pytest.approx(-((0.35 + 0.2 + 0.2) ** 2))  # h M = .35, t M = -.2
-    free = make("transr", relation_dim=1, unit_norms=False)
+    free = make("transr", relation_dim=1, bounded_norms=False)
     for model, moved in ((free, 3.5), (transr, 1.0)):  # h M = 3.5, or shortened to 1
         set_weights(model, entity=[[5.0, 1.0], [0.2, -0.3]], projection=[[[0.5], [1.0]]], relation=[[0.2]])
         assert one(model) == pytest.approx(-((moved + 0.2 + 0.2) ** 2))
@@ -149,14 +149,15 @@ def test_who_keeps_norms() -> None:
 @pytest.mark.parametrize("name", ["transr", "transd"])
 def test_a_likelihood_has_room_and_a_margin_the_papers_norms(small_world: Graph, name: str) -> None:
     free, held = (train(small_world, model=name, dim=8, epochs=1, objective=o) for o in ("likelihood", "margin"))
-    assert free.record.model.options["unit_norms"] is False and not free.model.constrained
-    assert "unit_norms" not in held.record.model.options and held.model.constrained  # as in runs of before
+    assert free.record.model.options["bounded_norms"] is False and not free.model.constrained
+    assert "bounded_norms" not in held.record.model.options and held.model.constrained  # as in runs of before
 
 
 @pytest.mark.parametrize("name", ["transe", "transr", "transd"])
 def test_free_translations_are_not_held_to_norms(world: Graph, name: str) -> None:
-    words = {"objective": "margin", "margin": 5.0, "negatives": 5, "lr": 1.0, "unit_norms": False}
-    run = train(world, model=name, dim=8, epochs=1, **words)
+    words = {"objective": "margin", "margin": 5.0, "negatives": 5, "lr": 1.0}
+    free = {"unit_norms": False} if name == "transe" else {"bounded_norms": False}
+    run = train(world, model=name, dim=8, epochs=1, **words, **free)
     assert not run.model.constrained and float(run.model.entity.weight.detach().norm(dim=1).max()) > 2
 
 

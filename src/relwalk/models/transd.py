@@ -28,7 +28,7 @@ class TransD(ProductScorer):
 
         s = [2g, -2r_p, 2g·r_p, -||r_p||², -1] · [t, a_t t, a_t, a_t², ||t||²] - ||g||²
 
-    `unit_norms`: in the paper no entity, relation or projected entity is longer than 1. After every step ||r||,
+    `bounded_norms`: in the paper no entity, relation or projected entity is longer than 1. After every step ||r||,
     ||r_p|| <= 1 and ||e|| + |a| <= 1 then, so that ||e + a r_p|| <= 1 for every relation at once. No two points are
     further apart than 3, and no answer exp(9) times likelier than another: too little for a likelihood.
     """
@@ -42,13 +42,13 @@ class TransD(ProductScorer):
     #     l2 .03                        .591  .221  .194
     #     l2 .03, lr .3                 .558  .215  .177
     #     l2 .1 falling to .001         .596  .225  .193
-    usual: ClassVar[Mapping[str, Any]] = {"unit_norms": False, "l2": 0.1, "decay_end": 0.01}
+    usual: ClassVar[Mapping[str, Any]] = {"bounded_norms": False, "l2": 0.1, "decay_end": 0.01}
 
     def __init__(
-        self, entities: int, relations: int, dim: int, *, generator: torch.Generator, unit_norms: bool = True
+        self, entities: int, relations: int, dim: int, *, generator: torch.Generator, bounded_norms: bool = True
     ) -> None:
         super().__init__(entities, relations, dim)
-        self.constrained = unit_norms
+        self.constrained = bounded_norms
         self.entity, self.entity_projection = (
             EntityTable(normal_rows(entities, dim, generator, over=dim**0.5)) for _ in range(2)
         )
@@ -56,7 +56,7 @@ class TransD(ProductScorer):
             nn.Parameter(torch.randn(relations, dim, generator=generator) / dim**0.5) for _ in range(2)
         )
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
-        if unit_norms:
+        if bounded_norms:
             self.constrain()
 
     @torch.no_grad()

@@ -25,7 +25,7 @@ class TransR(ProductScorer):
 
         s = -||h M + r - t M||² = [2 (h M + r), -1] · [t M, ||t M||²] - ||h M + r||²
 
-    `unit_norms`: in the paper no entity, relation or projected entity is longer than 1. The first two are shortened
+    `bounded_norms`: in the paper no entity, relation or projected entity is longer than 1. The first two are shortened
     after every step then, and h M and t M wherever they are made: a rule about all pairs of an entity and a matrix
     cannot be left to a step. A likelihood has too little room in it (see `TransD`).
 
@@ -48,7 +48,7 @@ class TransR(ProductScorer):
     #     batch 4096, l2 .15, lr .3                  .157
     #     batch 2048, l2 .1                   .584   .193
     #     softmax, 64 negatives, l2 .03       .462   .175   .177
-    usual: ClassVar[Mapping[str, Any]] = {"dim": 32, "unit_norms": False, "l2": 0.1, "batch_size": 2048}
+    usual: ClassVar[Mapping[str, Any]] = {"dim": 32, "bounded_norms": False, "l2": 0.1, "batch_size": 2048}
 
     keys_by_relation = True
 
@@ -60,16 +60,16 @@ class TransR(ProductScorer):
         *,
         generator: torch.Generator,
         relation_dim: int | None = None,
-        unit_norms: bool = True,
+        bounded_norms: bool = True,
     ) -> None:
         super().__init__(entities, relations, dim)
-        self.constrained = unit_norms
+        self.constrained = bounded_norms
         width = dim if relation_dim is None else check_whole("relation_dim", relation_dim, most=dim)
         self.entity = EntityTable(torch.randn(entities, dim, generator=generator) / dim**0.5)
         self.relation = nn.Parameter(torch.randn(relations, width, generator=generator) / width**0.5)
         self.projection = nn.Parameter(torch.eye(dim, width).repeat(relations, 1, 1))
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
-        if unit_norms:
+        if bounded_norms:
             self.constrain()
 
     @torch.no_grad()
