@@ -36,7 +36,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     + under(
         "graph.formats",
         "base columns encoding folder frame headings layout limits memory named numbered openke parquet pipe "
-        "quoted rdf single source table trial trial_child zstd",
+        "quoted rdf rdf_parser single source table trial trial_child zstd",
     ),
     "models": under(
         "models",
@@ -189,6 +189,11 @@ def test_a_service_starts_without_what_answers_do_not_need() -> None:
     """They take 70 MB and a second: those who ask for what needs them wait for them."""
     heavy = "('faiss', 'openTSNE', 'polars', 'pyoxigraph', 'scipy')"
     assert python(f"import sys, relwalk.serve.server; print([m for m in {heavy} if m in sys.modules])") == "[]"
+
+
+def test_a_training_loads_no_parser_that_its_graph_does_not_need() -> None:
+    code = "import sys, relwalk; relwalk.read_graph('world'); relwalk.train; print('pyoxigraph' in sys.modules)"
+    assert python(code) == "False"
 
 
 def python(code: str, *arguments: str) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from relwalk.errors import GraphError, RefusedOverwrite, UnknownChoice
 from relwalk.graph.answers import SIDES
 from relwalk.graph.formats import FORMATS, detect
-from relwalk.graph.formats.rdf import from_iri, to_iri
+from relwalk.graph.formats.rdf_parser import from_iri, to_iri
 from relwalk.graph.graph import Graph
 from relwalk.graph.read import read_graph
 from relwalk.graph.vocabulary import Vocabulary

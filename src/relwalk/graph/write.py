@@ -16,7 +16,7 @@ import pyoxigraph as ox
 from relwalk.errors import GraphError, RefusedOverwrite, choose
 from relwalk.graph.answers import SIDES
 from relwalk.graph.formats.base import shorten
-from relwalk.graph.formats.rdf import RDFS_LABEL, to_iri
+from relwalk.graph.formats.rdf_parser import RDFS_LABEL, to_iri
 from relwalk.graph.formats.source import MAGIC
 from relwalk.graph.graph import SPLITS, Graph
 from relwalk.graph.lists import Ints
