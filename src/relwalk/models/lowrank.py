@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer, Scorer
 from relwalk.models.factored import FactoredMatrices
 from relwalk.models.relation_matmul import in_blocks
-from relwalk.models.relwalk import RelWalk, other
+from relwalk.models.relwalk import RelWalk
 from relwalk.models.rescal import RESCAL
 from relwalk.models.tables import Dropout
 
@@ -23,7 +22,7 @@ class FactoredRelWalk(RelWalk):
         s = ||h||² + ||t||² + 2 hᵀM t  (+ 2 vᵀ(h + R2ᵀt), with a bias),
 
     the same when M is orthogonal and defined when cutting or rounding left it only nearly so. Of several blocks, each
-    has factors of its own.
+    has factors of its own. Angles towards hidden dimensions stay as they are.
     """
 
     def __init__(self, whole: RelWalk, R2: FactoredMatrices, R1: FactoredMatrices | None = None) -> None:
@@ -31,6 +30,11 @@ class FactoredRelWalk(RelWalk):
         self.orthogonality, self.scale, self.lr = whole.orthogonality, whole.scale, whole.lr
         self.keys_by_side, self.keys_by_relation = whole.keys_by_side, whole.keys_by_relation
         self.entity, self.blocks, self.bias = whole.entity, whole.blocks, whole.bias
+        self.head_angles, self.tail_angles, self.equal_lengths = (
+            whole.head_angles,
+            whole.tail_angles,
+            whole.equal_lengths,
+        )
         self.head_factors, self.tail_factors = R1, R2
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 
@@ -57,36 +61,13 @@ class FactoredRelWalk(RelWalk):
         """One for each relation, or one for each of its blocks."""
         return matrices if self.blocks == 1 else matrices.view(self.relations, self.blocks, *matrices.shape[1:])
 
-    def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        if self.keys_by_relation:
-            return super().score(heads, relations, tails)
-        h, t = self.entity(heads), self.entity(tails)
-        turned = self._turn("tail", t, relations)
-        norms = (h.square() + t.square() + 2 * h * turned).sum(-1)  # (batch,)
-        return norms + self._towards_bias(h + turned, relations)
-
-    def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
-        if self.keys_by_relation:
-            return super().offsets(side, given, relations)
-        x = self.entity(given)
-        norms = x.square().sum(-1)  # (batch,)
-        return (
-            norms if self.bias is None else norms + self._towards_bias(self._turn(other(side), x, relations), relations)
-        )
-
-    def _towards_bias(self, x: Tensor, relations: Tensor) -> Tensor:
-        """2 vᵀx.  # (batch,)"""
-        if self.bias is None:
-            return x.new_zeros(len(x))
-        return 2 * (x * F.embedding(relations, self.bias)).sum(-1)
-
     def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
         return Scorer.score_relations(self, heads, tails)
 
     def orthogonal(self) -> list[nn.Parameter]:
         return []  # factors are not trained
 
-    def _turn(self, side: Side, x: Tensor, relations: Tensor, *, back: bool = False) -> Tensor:
+    def _rotate(self, side: Side, x: Tensor, relations: Tensor, *, back: bool = False) -> Tensor:
         factors = self.tail_factors if side == "tail" else self.head_factors
         if factors is None:
             return x

@@ -14,6 +14,7 @@ from relwalk.checks import DIM, check_number, check_whole
 from relwalk.errors import RelWalkError, UnknownChoice
 from relwalk.graph.answers import SIDES, Side
 from relwalk.models.base import ProductScorer
+from relwalk.models.hidden import one_more, random_angles, same_lengths, turned, unfolded, visible
 from relwalk.models.orthogonal import block_diagonal, soft_penalty, start
 from relwalk.models.relation_matmul import project
 from relwalk.models.tables import Dropout, EntityTable, normal_rows, squared_norms, with_constant, with_squared_norms
@@ -49,13 +50,21 @@ class RelWalk(ProductScorer):
         s = ||R1ᵀh + R2ᵀt + v||² - ||v||²,
 
     the paper's for v = 0. A relation can so prefer some heads and tails whatever is at its other end.
+
+    `hidden`: R1 and R2 have dimensions that entities have no coordinates in (`models.hidden`): a relation turns
+    coordinates of head and tail towards them by angles θ and φ of its own. They are as orthogonal as before, and
+
+        s = ||h||² + ||t||² + 2 hᵀC t,      C = diag(cos θ) M diag(cos φ),
+
+    so that a relation can leave out what does not matter to it. `equal_lengths`: a coordinate that every relation turns
+    away wholly makes all entities as long as the longest. The first two terms are then the same for all, and left out:
+    an entity that is likely as an answer need not be a long vector. `unfold` writes both out as the paper's model.
     """
 
     paper = "Bollegala, Hakami, Yoshida, Kawarabayashi: EACL 2021"
     formula = "||R1ᵀh + R2ᵀt||²"
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
 
-    nonnegative = True  # but for what a relation's bias takes off
     lr = 1.0  # vectors of norm about √d, as the theory has them
     search: ClassVar[Mapping[str, Search | None]] = {"relation_lr": Between(0.03, 1.0, "log")}
 
@@ -73,6 +82,8 @@ class RelWalk(ProductScorer):
         entity_scale: float = 0.5,
         blocks: int = 1,
         relation_bias: bool = False,
+        hidden: bool = False,
+        equal_lengths: bool = False,
     ) -> None:
         super().__init__(entities, relations, dim)
         check_blocks(dim, blocks)
@@ -80,7 +91,12 @@ class RelWalk(ProductScorer):
             raise UnknownChoice("orthogonality", orthogonality, ("exact", "soft"))
         if orthogonality == "exact" and not lambda1 is lambda2 is None:
             raise RelWalkError("lambda1 and lambda2 mean nothing to exact orthogonality. Say soft, or leave them out.")
-        self.orthogonality = orthogonality
+        if hidden and orthogonality == "soft":
+            raise RelWalkError("hidden dimensions need exact orthogonality. Leave one of them out.")
+        if equal_lengths and not hidden:
+            raise RelWalkError("equal_lengths needs a hidden coordinate to even them out. Say --hidden too.")
+        self.orthogonality, self.equal_lengths = orthogonality, equal_lengths
+        self.nonnegative = not equal_lengths  # but for what a relation's bias takes off
         self.keys_by_side = self.keys_by_relation = orthogonality == "soft"  # of exact matrices Rᵀe need not be made
         self.lambda1, self.lambda2 = (
             PENALTY if weight is None else check_number(name, weight, 0, LARGEST)
@@ -95,11 +111,17 @@ class RelWalk(ProductScorer):
         if orthogonality == "soft":
             self.free_R1 = nn.Parameter(torch.eye(width).repeat(*shape[:-2], 1, 1))
         self.bias = nn.Parameter(torch.zeros(relations, dim)) if relation_bias else None  # v
+        angles = [nn.Parameter(random_angles(relations, dim, generator)) if hidden else None for _ in SIDES]
+        self.head_angles, self.tail_angles = angles  # θ and φ
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 
     @property
     def exact(self) -> bool:
         return self.orthogonality == "exact"
+
+    @property
+    def hidden(self) -> bool:
+        return self.head_angles is not None
 
     @property
     def R1(self) -> Tensor:
@@ -113,82 +135,130 @@ class RelWalk(ProductScorer):
 
     @property
     def M(self) -> Tensor:
-        """R1 R2ᵀ, all that the score can see of two orthogonal matrices.  # (relations, dim, dim)"""
-        return block_diagonal(self.R2.mT if self.exact else self.R1 @ self.R2.mT)
+        """R1 R2ᵀ, all that the score can see of two orthogonal matrices; of hidden dimensions C.
+
+        # (relations, dim, dim)
+        """
+        return block_diagonal(self._corner().mT if self.exact or self.hidden else self.R1 @ self.R2.mT)
+
+    def _corner(self) -> Tensor:
+        """Cᵀ, shaped as R2, which it is unless there are hidden dimensions."""
+        if self.head_angles is None or self.tail_angles is None:
+            return self.R2
+        shape = (*self.R2.shape[:-1], 1)  # (relations, width, 1), or (relations, blocks, width, 1)
+        cosines, of_tails = visible(self.head_angles).view(shape), visible(self.tail_angles).view(shape)
+        return of_tails * self.R2 * cosines.mT
 
     def bias_of(self, relation: int) -> Tensor | None:
         """v of a relation, to be looked at; None where relations have none.  # (dim,)"""
         return None if self.bias is None else self.bias[relation].detach().cpu()
 
-    def dense(self, side: Side) -> Tensor:
-        """R1 (head) or R2 (tail) with zeros between the blocks.  # (relations, dim, dim)"""
-        return block_diagonal(self.R1 if side == "head" else self.R2)
+    def dense(self, side: Side, relation: int | None = None) -> Tensor:
+        """R1 (head) or R2 (tail) with zeros between the blocks, of all relations or of one.
+
+        # (relations, dim, dim) or (dim, dim)
+        """
+        R = self.R1 if side == "head" else self.R2
+        return block_diagonal(R) if relation is None else block_diagonal(R[relation : relation + 1])[0]
 
     def score(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        h = self._turn("head", self.entity(heads), relations)  # (batch, dim)  R1ᵀh
-        t = self._turn("tail", self.entity(tails), relations)  # (batch, dim)  R2ᵀt
-        return self._from_bias(h + t, relations)  # (batch,)
+        h, t = self.entity(heads), self.entity(tails)
+        x = self.turn("head", h, relations)  # (batch, dim)  R1ᵀh
+        y = self.turn("tail", t, relations)  # (batch, dim)  R2ᵀt
+        squares = self._squares(h, x) + self._squares(t, y) + 2 * (x * y).sum(-1)  # (batch,)  ||R1ᵀh + R2ᵀt||²
+        return squares + self._towards_bias(x + y, relations)
 
     def queries(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
         """||x + Rᵀe||² = [2x, 1] · [Rᵀe, ||Rᵀe||²] + ||x||²; for orthogonal R, [2Rx, 1] · [e, ||e||²] + ||x||²; with a
         bias, x + v in place of x."""
-        x = self._turn(other(side), self.entity_dropout(self.entity(given)), relations)  # (batch, dim)
+        x = self.turn(other(side), self.entity_dropout(self.entity(given)), relations)  # (batch, dim)
         if self.bias is not None:
             x = x + F.embedding(relations, self.bias)
-        if side == "tail" and not self.keys_by_relation:
-            x = self._turn(side, x, relations, back=True)
-        return with_constant(2 * self.query_dropout(x), 1.0)  # (batch, dim + 1)
+        if not self.keys_by_relation:
+            x = self.turn(side, x, relations, back=True)
+        x = 2 * self.query_dropout(x)
+        return x if self.equal_lengths else with_constant(x, 1.0)  # (batch, dim + 1)
 
     def keys(self, side: Side, entities: Tensor | None = None, relations: Tensor | None = None) -> Tensor:
         e = self.entity(entities)
         if relations is not None:
-            e = self._turn(side, e, relations)
-        return with_squared_norms(e)  # (candidates, dim + 1)
+            e = self.turn(side, e, relations)
+        return e if self.equal_lengths else with_squared_norms(e)  # (candidates, dim + 1)
 
     def key_parts(self, side: Side) -> tuple[Tensor, ...]:
-        return self.entity(), squared_norms(self.entity()).unsqueeze(1)
+        e = self.entity()
+        return (e,) if self.equal_lengths else (e, squared_norms(e).unsqueeze(1))
 
     def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
-        return self._from_bias(self._turn(other(side), self.entity(given), relations), relations)  # (batch,)
+        e = self.entity(given)
+        x = self.turn(other(side), e, relations)
+        return self._squares(e, x) + self._towards_bias(x, relations)  # (batch,)
 
-    def _from_bias(self, x: Tensor, relations: Tensor) -> Tensor:
-        """||x + v||² - ||v||².  # (batch,)"""
+    def _squares(self, e: Tensor, turned: Tensor) -> Tensor:
+        """||Rᵀe||², which an orthogonal R leaves at ||e||²; nothing where it is the same for all.  # (batch,)"""
+        if self.equal_lengths:
+            return e.new_zeros(e.shape[:-1])
+        return (turned if self.keys_by_relation else e).square().sum(-1)
+
+    def _towards_bias(self, x: Tensor, relations: Tensor) -> Tensor:
+        """||x + v||² - ||v||² - ||x||² = 2 vᵀx.  # (batch,)"""
         if self.bias is None:
-            return x.square().sum(-1)
-        return (x * (x + 2 * F.embedding(relations, self.bias))).sum(-1)
+            return x.new_zeros(x.shape[:-1])
+        return 2 * (x * F.embedding(relations, self.bias)).sum(-1)
 
-    def _turn(self, side: Side, x: Tensor, relations: Tensor, *, back: bool = False) -> Tensor:
-        """R1ᵀx for heads, R2ᵀx for tails; `back`: R1 x, R2 x.  # (batch, dim)"""
+    def turn(self, side: Side, x: Tensor, relations: Tensor, *, back: bool = False) -> Tensor:
+        """R1ᵀx for heads, R2ᵀx for tails, or what is visible of it; `back`: R1 x, R2 x.  # (batch, dim)"""
+        angles = self.head_angles if side == "head" else self.tail_angles
+        if angles is None:
+            return self._rotate(side, x, relations, back=back)
+        cosines = visible(F.embedding(relations, angles))  # (batch, dim), or (dim,) of one relation
+        return (
+            cosines * self._rotate(side, x, relations, back=back)
+            if back
+            else self._rotate(side, cosines * x, relations)
+        )
+
+    def _rotate(self, side: Side, x: Tensor, relations: Tensor, *, back: bool = False) -> Tensor:
+        """The same by the learned matrices alone.  # (batch, dim)"""
         if side == "tail":
             return project(x, self.R2, relations, transposed=back)
         return x if self.exact else project(x, self.free_R1, relations, transposed=back)
 
     def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
-        shape = (self.blocks, self.dim // self.blocks)
-        h, t = (self.entity(x).view(-1, *shape) for x in (heads, tails))  # (batch, blocks, width)
-        R1, R2 = (R.reshape(self.relations, *shape, shape[1]) for R in (self.R1, self.R2))
-        if self.exact and shape[1] <= self.relations:  # <htᵀ, M> of all relations is one product
-            norms = (h.square() + t.square()).sum((1, 2)).unsqueeze(1)  # (batch, 1)
-            pairs = torch.einsum("bkd,bke->bked", h, t).flatten(1)  # (batch, dim * width)
-            scores = norms + 2 * pairs @ R2.flatten(1).T  # (batch, relations)
-            if self.bias is not None:  # 2 vᵀ(h + R2ᵀt)
-                turned = torch.einsum("rkde,rke->rkd", R2, self.bias.view(-1, *shape)).flatten(1)  # R2 v
-                scores = scores + 2 * (h.flatten(1) @ self.bias.T + t.flatten(1) @ turned.T)
-            return scores
-        turned = torch.einsum("bkd,rkde->brke", t, R2)
-        h = h.unsqueeze(1) if self.exact else torch.einsum("bkd,rkde->brke", h, R1)
+        h, t = self.entity(heads), self.entity(tails)  # (batch, dim)
         each = torch.arange(self.relations, device=self.device)
-        return self._from_bias((h + turned).flatten(2), each)  # (batch, relations)
+        shape = (self.blocks, self.dim // self.blocks)
+        in_blocks = h.view(-1, *shape), t.view(-1, *shape)  # (batch, blocks, width) each
+        if self.keys_by_relation:
+            R1, R2 = (R.reshape(self.relations, *shape, shape[1]) for R in (self.R1, self.R2))
+            x, y = (torch.einsum("bkd,rkde->brke", e, R) for e, R in zip(in_blocks, (R1, R2), strict=True))
+            turned = (x + y).flatten(2)
+            return turned.square().sum(-1) + self._towards_bias(turned, each)  # (batch, relations)
+        corner = self._corner().reshape(self.relations, *shape, shape[1])
+        if shape[1] <= self.relations:  # <htᵀ, M> of all relations is one product
+            pairs = torch.einsum("bkd,bke->bked", *in_blocks).flatten(1)  # (batch, dim * width)
+            products = pairs @ corner.flatten(1).T  # (batch, relations)
+        else:
+            products = torch.einsum("bkd,bke,rked->br", *in_blocks, corner)
+        scores = (self._squares(h, h) + self._squares(t, t)).unsqueeze(1) + 2 * products
+        if self.bias is not None:  # 2 vᵀ(R1ᵀh + R2ᵀt)
+            v, w = (self.turn(side, self.bias, each, back=True) for side in ("head", "tail"))  # R1 v, R2 v
+            scores = scores + 2 * (h @ v.T + t @ w.T)
+        return scores
 
     def dura(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         """Of hᵀM t, and what l2 takes of a bias; an orthogonal M keeps lengths, so that all is twice that of l2."""
         norms = self.squared_norms(heads).sum() + self.squared_norms(tails).sum() + self.l2_of_relations(relations)
-        if self.exact:
+        if self.exact and not self.hidden:
             return 2 * norms
-        h, t = self._turn("head", self.entity(heads), relations), self._turn("tail", self.entity(tails), relations)
-        ahead = project(h, self.R2, relations, transposed=True)  # Mᵀh = R2 R1ᵀh
-        back = project(t, self.free_R1, relations, transposed=True)  # M t = R1 R2ᵀt
-        return norms + ahead.square().sum() + back.square().sum()
+        return norms + self._turned_squares("tail", heads, relations) + self._turned_squares("head", tails, relations)
+
+    def _turned_squares(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
+        """Σ ||Mᵀh||² where tails are asked, Σ ||M t||² where heads are, each distinct question turned once."""
+        asked, times = torch.unique(given * self.relations + relations, return_counts=True)
+        given, relations = asked // self.relations, asked % self.relations
+        x = self.turn(other(side), self.entity(given), relations)
+        return torch.sum(times * squared_norms(self.turn(side, x, relations, back=True)))
 
     def n3_norm(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
         entities = super().n3_norm(heads, relations, tails)
@@ -209,12 +279,50 @@ class RelWalk(ProductScorer):
         return [self.R2] if self.exact else []
 
     @torch.no_grad()
+    def unfold(self) -> RelWalk:
+        """Itself, or the same model with its hidden dimensions written out: the paper's, with three coordinates for one
+        (and for the one that evens out lengths), the same in all blocks. The vectors are longer by the root of that, as
+        its s / 2d has a larger d; log-probabilities are the same.
+        """
+        if self.head_angles is None or self.tail_angles is None:
+            return self
+        width = self.dim // self.blocks
+        shape = (-1, self.blocks, width)
+        e, M = self.vectors().view(shape), self.R2.reshape(-1, self.blocks, width, width).mT
+        head, tail = self.head_angles.view(shape), self.tail_angles.view(shape)
+        v = torch.zeros_like(head) if self.bias is None else self.bias.view(shape)
+        if self.equal_lengths:
+            e, v = same_lengths(e), F.pad(v, (0, 1))
+            head, (tail, M) = one_more(head, M)[0], one_more(tail, M)
+        hidden = 2 * e.shape[-1]
+        e, v = F.pad(e, (0, hidden)), F.pad(v, (0, hidden))  # (entities, blocks, 3 width), (relations, blocks, 3 width)
+        dim = self.blocks * e.shape[-1]
+        whole = RelWalk(
+            self.entities,
+            self.relations,
+            dim,
+            generator=torch.Generator().manual_seed(0),
+            orthogonality="exact" if self.exact else "soft",
+            start_from="identity",
+            blocks=self.blocks,
+            relation_bias=self.bias is not None,
+        ).to(self.device)
+        longer = (dim / self.dim) ** 0.5
+        whole.entity.weight.copy_(longer * e.flatten(1))
+        whole.R2.copy_(unfolded(M, head, tail).mT.reshape(whole.R2.shape))
+        if whole.bias is not None:
+            whole.bias.copy_(longer * (turned(head, 1) @ v.unsqueeze(-1)).reshape(whole.bias.shape))
+        return whole.eval()
+
+    @torch.no_grad()
     def log_partition(self, relations: Tensor, *, directions: int = 128, generator: torch.Generator) -> Tensor:
         """log Z1 + log Z2 of each relation, each Z the mean over random c of Σ exp(eᵀR c).  # (batch,)
 
         The paper's 2 log Z. When R is exactly orthogonal R c is as uniform as c, and Z is the same for all, unless c is
         drawn towards a bias: a direction then counts as exp(vᵀc) of them.
         """
+        if self.hidden:
+            return self.unfold().log_partition(relations, directions=directions, generator=generator)
         c = torch.randn(directions, self.blocks, self.dim // self.blocks, generator=generator).to(self.device)
         c = (c / c.norm(dim=-1, keepdim=True)).flatten(1) / self.blocks**0.5  # (directions, dim)
         even = c.new_full((directions,), -math.log(directions))  # (directions,) logs of what each counts
@@ -224,7 +332,7 @@ class RelWalk(ProductScorer):
         found = []
         for r in distinct:
             weights = even if self.bias is None else torch.log_softmax(c @ self.bias[r], 0)
-            head, tail = (self._log_mean_partition(self._turn(side, c, r, back=True), weights) for side in SIDES)
+            head, tail = (self._log_mean_partition(self.turn(side, c, r, back=True), weights) for side in SIDES)
             found.append(head + tail)
         return torch.stack(found)[place]
 
@@ -235,6 +343,8 @@ class RelWalk(ProductScorer):
         self, heads: Tensor, relations: Tensor, tails: Tensor, *, directions: int = 128, generator: torch.Generator
     ) -> Tensor:
         """log p(h, t | R) = s / 2d - 2 log Z, with Z estimated from random directions.  # (batch,)"""
+        if self.hidden:
+            return self.unfold().log_prob(heads, relations, tails, directions=directions, generator=generator)
         partition = self.log_partition(relations, directions=directions, generator=generator)
         return self.scale * self.score(heads, relations, tails) - partition
 

@@ -245,6 +245,7 @@ def _questions(run: Run, figures: dict[str, Figures] | Absent, seed: int) -> tup
 def _partitions(model: Scorer, shown: tuple[int, ...], directions: int, seed: int) -> tuple[Partition, ...] | Absent:
     if not isinstance(model, RelWalk):
         return Absent(NOT_RELWALK.format(model.title))
+    model = model.unfold()
     c = uniform_directions(directions, model.dim, own_generator(seed, "concentration"), model.blocks)
     entity = model.vectors().detach().cpu()
 
@@ -253,8 +254,7 @@ def _partitions(model: Scorer, shown: tuple[int, ...], directions: int, seed: in
         z = np.exp(log_z - log_z.max())
         return np.asarray(z / z.mean())
 
-    R1, R2 = model.dense("head"), model.dense("tail")
-    return tuple(Partition(r, relative(R1[r]), relative(R2[r])) for r in shown)
+    return tuple(Partition(r, *(relative(model.dense(side, r)) for side in SIDES)) for r in shown)
 
 
 @torch.no_grad()
@@ -263,9 +263,9 @@ def _pairs(run: Run, shown: tuple[int, ...], seed: int) -> Pairs | Absent:
     model, graph = run.model, run.graph
     if not isinstance(model, RelWalk):
         return Absent(NO_THEOREM.format(model.title))
+    model = model.unfold()
     generator, rng = own_generator(seed, "scatter"), np.random.default_rng(seed)
     entity, label = model.vectors().detach().cpu(), graph.entities.label
-    every = [model.dense(side).detach().cpu() for side in SIDES]
     truth, theorem, kinds, titles = [], [], [], []
     for r in shown:
         own = graph.triples[graph.triples[:, 1] == r]
@@ -275,7 +275,7 @@ def _pairs(run: Run, shown: tuple[int, ...], seed: int) -> Pairs | Absent:
         strange = rng.integers(0, len(entity), (len(own), 2))
         heads, tails = (np.concatenate([own[:, k], strange[:, k // 2]]) for k in (0, 2))
         ids = (torch.from_numpy(heads), torch.from_numpy(tails))
-        R1, R2 = (matrices[r] for matrices in every)
+        R1, R2 = (model.dense(side, r).detach().cpu() for side in SIDES)
         draws: dict[str, Any] = {"blocks": model.blocks, "step": 0.01, "directions": 64, "draws": 32}
         found = log_probs(entity, R1, R2, *ids, bias=model.bias_of(r), generator=generator, **draws)
         truth.append(found.truth)

@@ -99,9 +99,17 @@ def matrices(f: Facts) -> Markup:
     by_name = {r.relation: r for r in measured.relations}
     rows = [_relation(f, found, by_name[names[r]], r) for r in f.shown if names[r] in by_name]
     defect = max(max(r.defect_r1 or 0, r.defect_r2 or 0) for r in measured.relations)
-    if found.R1 is None:
+    if found.R1 is None and found.whole is None:
         words = phrase(
             "This model has one matrix M per relation and nothing that keeps it orthogonal; M is shown at |M| = √d."
+        )
+    elif found.whole is not None:
+        words = phrase(
+            "Orthogonality is exact by construction: R₁ and R₂ have hidden dimensions beside those of the entities, "
+            "and where R₁ = I, over all {} relations no entry of R₂ᵀR₂ is farther than {} from the identity's, "
+            "which is rounding. M is the corner of R₁R₂ᵀ that entities see.",
+            count(len(measured.relations)),
+            num(defect, 6),
         )
     elif found.exact:
         words = phrase(
@@ -123,13 +131,14 @@ def matrices(f: Facts) -> Markup:
 def _relation(f: Facts, found: Matrices, geometry: RelationGeometry, r: int) -> Markup:
     M = found.M[r].double()
     tiles = []
-    if found.R1 is None or found.R2 is None:
+    pair = found.pair(r)
+    if pair is None or found.whole is not None:
         unit = to_unit(M)
         tiles.append(_heat(unit.mT @ unit, 1.0, "MᵀM, scaled"))
-    else:
-        for name, R in (("R₁ᵀR₁", found.R1[r].double()), ("R₂ᵀR₂", found.R2[r].double())):
-            if not (found.exact and name.startswith("R₁")):
-                tiles.append(_heat(R.mT @ R, 1.0, name))
+    if pair is not None:
+        for name, R in zip(("R₁ᵀR₁", "R₂ᵀR₂"), pair, strict=True):
+            if name.startswith("R₂") or not (found.exact or found.whole is not None):
+                tiles.append(_heat(R.double().mT @ R.double(), 1.0, name))
     limit = float(M.abs().max()) or 1.0
     tiles.append(_heat(M, limit, "M = R₁R₂ᵀ" if found.R1 is not None else "M"))
     circle = dial(geometry.M.angles, f"Angles of the eigenvalues of M for {f.graph.relations.label(r)}")

@@ -6,15 +6,14 @@ error that says why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from relwalk.compression.curve import curve
 from relwalk.errors import RelWalkError
-from relwalk.evaluation.estimate import Absent
+from relwalk.evaluation.estimate import Absent, Floats
 from relwalk.progress import Progress
 from relwalk.report.components import curve_svg
 from relwalk.report.geometry import COLUMNS
@@ -24,7 +23,7 @@ from relwalk.runs.run import Run
 from relwalk.theory.analyse import analyse
 from relwalk.theory.concentration import Concentration, RelationConcentration
 from relwalk.theory.correlation import Correlation, Correlations
-from relwalk.theory.orthogonality import Matrices, Orthogonality, matrices_of, off_diagonal
+from relwalk.theory.orthogonality import Orthogonality, matrices_of
 
 Part = Callable[[Run, Progress], tuple[dict[str, Any], str | None]]
 SHOWN = 4  # heat maps of a graph that the paper does not show
@@ -74,23 +73,24 @@ def figure1(run: Run, progress: Progress) -> tuple[dict[str, Any], str]:
     found = matrices_of(run.model)
     if isinstance(found, Absent):
         raise RelWalkError(found.reason)
-    if found.R1 is None or found.R2 is None:
+    if found.pair(0) is None:
         raise RelWalkError(f"{run.model.title} has one matrix a relation, and nothing that keeps it orthogonal.")
     names, graph = run.graph.relations.names, run.graph
     wanted = [names.index(name) for name in PAPER_HEAT_MAPS.get(graph.name, ()) if name in names]
     often = np.argsort(-np.bincount(graph.train[:, 1], minlength=len(names)), kind="stable").tolist()
     chosen = (wanted or often)[:SHOWN]
-    shown = {names[r]: _orthogonality(found, r) for r in chosen}
-    grams = {names[r]: [(R[r].double().mT @ R[r].double()).numpy() for R in (found.R1, found.R2)] for r in chosen}
-    return {"exact": found.exact, "relations": shown}, heat_maps_svg(grams, {n: v["nu"] for n, v in shown.items()})
+    pairs = {names[r]: found.pair(r) or () for r in chosen}
+    grams = {name: [(R.double().mT @ R.double()).numpy() for R in pair] for name, pair in pairs.items()}
+    shown = {name: _orthogonality(own) for name, own in grams.items()}
+    exact = found.exact or found.whole is not None
+    return {"exact": exact, "relations": shown}, heat_maps_svg(grams, {n: v["nu"] for n, v in shown.items()})
 
 
-def _orthogonality(found: Matrices, r: int) -> dict[str, float]:
-    assert found.R1 is not None and found.R2 is not None
-    both = [R[r].double() for R in (found.R1, found.R2)]
-    eye = torch.eye(both[0].shape[-1], dtype=torch.float64)
-    largest = max(float((R.mT @ R - eye).abs().max()) for R in both)
-    return {"nu": sum(float(off_diagonal(R)) for R in both), "largest_departure": largest}
+def _orthogonality(grams: Sequence[Floats]) -> dict[str, float]:
+    """The paper's nu_R, and the entry of a RᵀR that is farthest from the identity's."""
+    off = [np.abs(gram - np.eye(len(gram))) for gram in grams]
+    nu = sum(float(x.sum() - x.trace()) for x in off)
+    return {"nu": nu, "largest_departure": max(float(x.max()) for x in off)}
 
 
 def figure2(run: Run, progress: Progress) -> tuple[dict[str, Any], str]:

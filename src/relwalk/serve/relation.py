@@ -127,8 +127,9 @@ def picture(opened: Opened, relation: int, which: Matrix) -> bytes:
     if which == "M":
         own = to_unit(found.M[relation].float()) if found.R1 is None else found.M[relation].float()
         return heat_png(own.numpy(), float(own.abs().max()) or 1.0)
-    R = found.R1 if which == "R1R1" else found.R2
-    if R is None:
+    pair = found.pair(relation)
+    if pair is None:
         raise RelWalkError(f"{opened.run.model.title} has M alone, and no {which[:2]}. Ask for M.")
-    gram = (R[relation].mT @ R[relation]).float().numpy()
+    R = pair[0 if which == "R1R1" else 1]
+    gram = (R.mT @ R).float().numpy()
     return heat_png(gram, 1.0)

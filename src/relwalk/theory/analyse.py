@@ -138,9 +138,10 @@ class _Bench:
     def lemma(self) -> Part:
         if not isinstance(self.model, RelWalk):
             return Absent(NOT_RELWALK.format(self.model.title))
+        plain = self.model.unfold()
         return shrinkage(
-            self.model.vectors().detach().cpu(),
-            blocks=self.model.blocks,
+            plain.vectors().detach().cpu(),
+            blocks=plain.blocks,
             directions=self.directions,
             seed=self.seed,
             progress=self.on_progress,

@@ -155,12 +155,12 @@ def concentration(
     """
     if not isinstance(model, RelWalk):
         return Absent(NOT_RELWALK.format(model.title))
+    model = model.unfold()
     generator = own_generator(seed, "concentration")
     c = uniform_directions(directions, model.dim, generator, model.blocks)  # (directions, dim)
     entity = model.vectors().detach().cpu()
     counts = np.bincount(graph.train[:, 1], minlength=model.relations)
     chosen = np.sort(np.argsort(-counts, kind="stable")[:most_relations])
-    matrices: dict[Side, Tensor] = {side: model.dense(side).detach().cpu() for side in SIDES}
     sample = min(sample, len(entity))
     columns: list[Tensor] = []  # (sets, directions) of each relation and side
     sizes: list[list[int]] = []
@@ -173,9 +173,10 @@ def concentration(
             groups[0] = 1
             groups[1, torch.randperm(len(entity), generator=generator)[:sample]] = 1
             groups[2, torch.from_numpy(graph.argument_lists[side][r].astype(np.int64))] = 1
-            columns.append(log_partition(entity, c @ matrices[side][r].T, groups))  # R c
+            R = model.dense(side, r).detach().cpu()
+            columns.append(log_partition(entity, c @ R.T, groups))  # R c
             sizes.append([int(n) for n in groups.sum(1)])
-            own = log_terms(entity @ matrices[side][r], model.blocks) if terms is None else terms
+            own = log_terms(entity @ R, model.blocks) if terms is None else terms
             exact.append(_group_sums(own, groups))
         count.add(1)
     lengths = [n for row in sizes for n in row]

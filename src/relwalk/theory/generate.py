@@ -147,7 +147,7 @@ def _emissions(
 ) -> tuple[Tensor, Tensor]:
     """p(h | R, c) and p(t | R, c') over all entities.  # (directions, entities) each"""
     entity, moved = model.vectors().detach(), displaced(c, step_size, generator, model.blocks)
-    heads, tails = c @ model.dense("head")[relation].T, moved @ model.dense("tail")[relation].T
+    heads, tails = c @ model.dense("head", relation).T, moved @ model.dense("tail", relation).T
     return torch.softmax(heads @ entity.T, -1), torch.softmax(tails @ entity.T, -1)
 
 
@@ -156,6 +156,7 @@ def log_joint(
     model: RelWalk, relation: int, *, step_size: float = 0.01, directions: int = 20_000, seed: int = 0
 ) -> Floats:
     """log p(h, t | R) of every pair, by Monte Carlo over c with Z_c computed.  # (entities, entities)"""
+    model = model.unfold()
     generator = own_generator(seed, f"joint {relation}")
     total = torch.zeros(model.entities, model.entities, dtype=torch.float64)
     c = drawn_directions(model.bias_of(relation), directions, model.dim, generator, model.blocks)

@@ -25,6 +25,7 @@ from relwalk.display import Shown
 from relwalk.evaluation.estimate import Absent, clip, show
 from relwalk.graph.graph import Graph
 from relwalk.models.base import Scorer
+from relwalk.models.orthogonal import block_diagonal
 from relwalk.models.reciprocal import Reciprocal
 from relwalk.models.relwalk import RelWalk
 from relwalk.progress import OnProgress, silent
@@ -34,22 +35,33 @@ BLOCK = 64  # relations at a time: double precision copies stay small
 
 @dataclass(frozen=True, eq=False)
 class Matrices:
-    """The relation matrices of a model; R1 and R2 are None where the model has only a product of the two."""
+    """The relation matrices of a model. R1 and R2 are None where it has only a product of the two, or hidden
+    dimensions: M is then the corner that entities see of a larger product, and `whole` is its R2 (R1 = I)."""
 
     M: Tensor  # (relations, dim, dim)
     R1: Tensor | None = None
     R2: Tensor | None = None
     exact: bool = False  # R1 = I, R2 = Mᵀ
+    whole: Tensor | None = None  # (relations, size, size), or (relations, blocks, width, width)
 
     def first(self, count: int) -> Matrices:
         """Those of the first relations."""
         R1, R2 = (None if R is None else R[:count] for R in (self.R1, self.R2))
-        return Matrices(self.M[:count], R1, R2, self.exact)
+        return Matrices(self.M[:count], R1, R2, self.exact, None if self.whole is None else self.whole[:count])
+
+    def pair(self, relation: int) -> tuple[Tensor, Tensor] | None:
+        """R1 and R2 of one relation, hidden dimensions and all; None where the model has M alone."""
+        if self.whole is not None:
+            R2 = block_diagonal(self.whole[relation : relation + 1])[0]
+            return torch.eye(len(R2), dtype=R2.dtype), R2
+        return None if self.R1 is None or self.R2 is None else (self.R1[relation], self.R2[relation])
 
 
 @torch.no_grad()
 def matrices_of(model: Scorer) -> Matrices | Absent:
     """What of a model can be analysed as matrices, or why nothing can."""
+    if isinstance(model, RelWalk) and model.hidden:
+        return Matrices(model.M.detach().cpu(), whole=model.unfold().R2.detach().cpu())
     if isinstance(model, RelWalk):
         own, R1, R2 = (x.detach().cpu() for x in (model.M, model.dense("head"), model.dense("tail")))
         return Matrices(own, R1, R2, model.exact)
@@ -116,7 +128,7 @@ class Orthogonality(Shown):
         head = f"{'relation':34}{'nu':>9}{'nu/entry':>10}{'max|RᵀR-I|':>12}{'asym':>7}{'-I':>7}{'M²-I':>7}"
         rows = [
             f"{clip(r.relation, 33):34}{show(r.nu)}{show(r.nu_per_entry, 10)}"
-            f"{show(max(x for x in (r.defect_r1, r.defect_r2, r.defect_m) if x is not None), 12)}"
+            f"{show(max([x for x in (r.defect_r1, r.defect_r2) if x is not None], default=r.defect_m), 12)}"
             f"{r.asymmetry:7.3f}{r.from_identity:7.3f}{r.from_involution:7.3f}"
             for r in self.relations
         ]
@@ -139,6 +151,11 @@ def orthogonality(model: Scorer, graph: Graph, *, progress: OnProgress = silent)
 def _note(found: Matrices) -> str:
     if found.exact:
         return "Orthogonality is exact by construction: R1 = I, R2 = Mᵀ, and nu_R is rounding."
+    if found.whole is not None:
+        return (
+            "Orthogonality is exact by construction, with hidden dimensions: nu_R is rounding. M is the corner of "
+            "R1 R2ᵀ that entities see; distances are of M / |M| √d."
+        )
     if found.R1 is None:
         return "This model has M alone, without constraint; distances are of M / |M| √d."
     return "R1 and R2 are only nearly orthogonal (a penalty, or compression); only their product M is identifiable."
@@ -148,9 +165,16 @@ def _measure(found: Matrices, part: slice, names: Sequence[str]) -> list[Relatio
     M = found.M[part].double()
     both = None if found.R1 is None or found.R2 is None else (found.R1[part].double(), found.R2[part].double())
     unit = M if both is not None else to_unit(M)
-    nus = (off_diagonal(both[0]) + off_diagonal(both[1])).tolist() if both is not None else None
-    entries = max(1, 2 * M.shape[-1] * (M.shape[-1] - 1))
-    defects = [_defect(R) for R in both] if both is not None else [[None] * len(M)] * 2
+    size, nus = M.shape[-1], None
+    defects: list[list[float] | list[None]] = [[None] * len(M)] * 2
+    if both is not None:
+        nus, defects = (off_diagonal(both[0]) + off_diagonal(both[1])).tolist(), [_defect(R) for R in both]
+    elif found.whole is not None:  # R1 = I; nothing stands between the blocks
+        whole = found.whole[part].double()
+        blocks = whole.view(len(M), -1, *whole.shape[-2:])  # (relations, blocks, width, width)
+        size = blocks.shape[1] * blocks.shape[-1]
+        nus, defects = off_diagonal(blocks).sum(1).tolist(), [[0.0] * len(M), _largest(blocks)]
+    entries = max(1, 2 * size * (size - 1))
     shapes = zip(_defect(unit), asymmetry(unit).tolist(), from_identity(unit), from_identity(unit @ unit), strict=True)
     spectra = _spectra(M)
     of_R1 = _spectra(both[0]) if both is not None and not found.exact else None
@@ -187,6 +211,11 @@ def off_diagonal(R: Tensor) -> Tensor:
     """Σ_(i≠j) |RᵀR|_ij, half of the paper's nu_R.  # (relations,)"""
     gram = (R.mT @ R).abs()
     return torch.as_tensor(gram.sum((-1, -2)) - gram.diagonal(dim1=-2, dim2=-1).sum(-1))
+
+
+def _largest(blocks: Tensor) -> list[float]:
+    """max |RᵀR - I| over the blocks of each relation."""
+    return [max(_defect(own)) for own in blocks]
 
 
 def _defect(R: Tensor) -> list[float]:

@@ -132,6 +132,7 @@ def limits(model: Scorer, *, step: float = 0.01, seed: int = 0, progress: OnProg
         return Absent(NO_THEOREM.format(model.title))
     if model.blocks > 1:
         return Absent(f"the sweep is about one walker, and this model has {model.blocks}, one for each block.")
+    model = model.unfold()
     norm = float((model.vectors().square().sum(-1).mean() / model.dim).sqrt())
     here = {"dim": float(model.dim), "entities": float(model.entities), "norm": norm, "step": step}
     return replace(sweep(base={"dim": model.dim}, seed=seed, progress=progress), here=here)

@@ -24,6 +24,7 @@ from torch import Tensor
 from relwalk.display import Shown
 from relwalk.errors import GraphError
 from relwalk.evaluation.estimate import Absent, Floats, number, own_generator
+from relwalk.graph.answers import SIDES
 from relwalk.graph.graph import Graph
 from relwalk.models.base import Scorer
 from relwalk.models.relwalk import RelWalk
@@ -202,6 +203,7 @@ def check_theorem(
         return Absent(NO_THEOREM.format(model.title))
     if triples < 1 or directions < 2 or draws < 2:
         raise GraphError(f"{triples} triples, {directions} directions, {draws} draws: expected at least 1, 2, 2")
+    model = model.unfold()
     rng = np.random.default_rng(seed)
     present, counts = np.unique(graph.triples[:, 1], return_counts=True)
     chosen = present[np.argsort(-counts, kind="stable")[:relations]]
@@ -211,7 +213,7 @@ def check_theorem(
     turn = np.argsort(_places_within(pool[order, 1]), kind="stable")[:triples]
     true = pool[order[turn]].astype(np.int64)
     generator = own_generator(seed, "theorem")
-    entity, R1, R2 = (x.detach().cpu() for x in (model.vectors(), model.dense("head"), model.dense("tail")))
+    entity = model.vectors().detach().cpu()
     parts: dict[str, LogProbs] = {}
     kinds: list[bool] = []
     count = Count(progress, len(true), "theorem")
@@ -220,7 +222,7 @@ def check_theorem(
         strange = torch.randint(0, len(entity), (len(own), 2), generator=generator)
         heads, tails = torch.cat([own[:, 0], strange[:, 0]]), torch.cat([own[:, 2], strange[:, 1]])
         parts[graph.relations.names[r]] = log_probs(
-            *(entity, R1[r], R2[r], heads, tails),
+            *(entity, *(model.dense(side, r).detach().cpu() for side in SIDES), heads, tails),
             bias=model.bias_of(r),
             blocks=model.blocks,
             step=step,

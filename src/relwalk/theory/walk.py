@@ -115,6 +115,7 @@ def walk(
     """
     if not isinstance(model, RelWalk):
         raise RelWalkError(f"a walk needs RelWalk's R1, R2 and knowledge vector; {model.title} has none.")
+    model = model.unfold()
     check_whole("steps", steps, most=STEPS)
     check_whole("paths", paths)
     check_number("step_size", step_size, 0, 2)
