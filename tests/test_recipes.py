@@ -12,6 +12,7 @@ from tools.subgraphs import MADE, cut, from_triples
 from relwalk.checks import MOST
 from relwalk.experiment import train
 from relwalk.graph.graph import Graph
+from relwalk.models import RelWalk
 from relwalk.planning import plan
 from relwalk.shapes import (
     BEGINS,
@@ -24,6 +25,7 @@ from relwalk.shapes import (
     LONG_DIMS,
     LONG_EPOCHS,
     PATIENCE,
+    SHORT_RATE,
     Shape,
     by_shape,
     choose_blocks,
@@ -63,17 +65,17 @@ def test_the_best_recipe_knows_no_name_and_takes_longer(world: Graph) -> None:
 
 def test_what_few_triples_say_of_an_entity_is_held_more_firmly() -> None:
     sparse, dense, full = (by_shape(shape(triples=n)) for n in (3000, 30_000, 3_000_000))
-    ends = [found["l2"] * found["decay_end"] for found in (sparse, dense, full)]
+    ends = [found["dura"] * found["decay_end"] for found in (sparse, dense, full)]
     assert BEGINS[1] >= ends[0] > ends[1] > ends[2] == pytest.approx(ENDS[0])
     assert all(0 < found["decay_end"] <= 1 for found in (sparse, dense, full))
     assert sparse["entity_dropout"] < dense["entity_dropout"]
     few = by_shape(shape(questions=10**6))  # epochs: a narrower path, with rates that fall
-    assert few["l2"] * few["decay_end"] > ends[1] and (dense["schedule"], few["schedule"]) == ("constant", "cosine")
+    assert few["dura"] * few["decay_end"] > ends[1] and (dense["schedule"], few["schedule"]) == ("constant", "cosine")
 
 
 def test_without_valid_the_end_of_the_path_is_no_weaker_than_serves() -> None:
     blind, seeing = by_shape(dataclasses.replace(shape(), selects=False)), by_shape(shape())
-    assert blind["l2"] * blind["decay_end"] > 2 * seeing["l2"] * seeing["decay_end"] and blind["schedule"] == "cosine"
+    assert blind["dura"] * blind["decay_end"] > 2 * seeing["dura"] * seeing["decay_end"] and blind["schedule"] == "cosine"
 
 
 def test_many_relations_of_few_triples_get_blocks() -> None:
@@ -85,8 +87,33 @@ def test_many_relations_of_few_triples_get_blocks() -> None:
         assert dim % blocks == 0 and (blocks == 1 or dim // blocks >= 2)
 
 
-def test_relations_of_a_dense_graph_have_a_bias_unless_said() -> None:
-    assert by_shape(shape())["relation_bias"] and "relation_bias" not in by_shape(shape(triples=3000))
+def test_relations_have_hidden_dimensions_unless_said(small_world: Graph) -> None:
+    plain = plan(small_world)
+    assert plain.model.options["hidden"] and plain.model.options["equal_lengths"]
+    assert plain.training.l2 == 0 < plain.training.dura
+    for said in ({"hidden": False}, {"orthogonality": "soft"}):
+        without = plan(small_world, **said)
+        assert not {"hidden", "equal_lengths"} & {name for name, value in without.model.options.items() if value}
+        assert without.training.dura == 0 < without.training.l2
+    assert plan(small_world, equal_lengths=False).model.options["hidden"]
+
+
+def test_few_steps_have_higher_rates() -> None:
+    small, large = by_shape(shape()), by_shape(shape(questions=10**6))
+    assert "lr" not in small and large["lr"] == SHORT_RATE * RelWalk.lr
+    assert "lr" not in by_shape(shape(questions=10**6), hidden=False)
+    assert large["dura"] == by_shape(shape(questions=10**6), hidden=False)["l2"] / 2
+
+
+def test_a_batch_that_is_said_has_the_usual_rate(world: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relwalk.shapes.LONG", 10**6)
+    assert plan(world).training.lr == SHORT_RATE * plan(world, batch_size=512).training.lr
+
+
+def test_relations_without_hidden_dimensions_have_a_bias_where_it_is_dense_unless_said() -> None:
+    assert by_shape(shape(), hidden=False)["relation_bias"]
+    assert "relation_bias" not in by_shape(shape(triples=3000), hidden=False)
+    assert by_shape(shape(triples=3000))["relation_bias"]
     pairs = np.argwhere(np.ones((20, 20)))
     dense = from_triples("dense", np.insert(pairs, 1, pairs.sum(1) % 2, axis=1).astype(np.int32), seed=0)
     assert len(dense.train) >= BIASED * len(dense.entities)
@@ -140,8 +167,9 @@ def test_dim_goes_by_the_memory_that_there_is(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_is_said_wins(small_world: Graph) -> None:
     by_itself = train(small_world, **SHORT).record.training
-    assert by_itself.l2 == BEGINS[1] and by_itself.decay_end < 1 and by_itself.patience == PATIENCE
+    assert by_itself.dura == BEGINS[1] and by_itself.decay_end < 1 and by_itself.patience == PATIENCE
     said = train(small_world, **SHORT, l2=0.07, blocks=2, batch_size=5000).record
+    assert said.training.dura == 0
     assert (said.training.l2, said.training.decay_end, said.training.patience) == (0.07, 1.0, 5)
     assert said.model.options["blocks"] == 2 and said.training.batch_size == 5000
     falling = train(small_world, **SHORT, l2=0.07, decay_end=0.5, schedule="linear", validate_every=7).record.training
@@ -169,7 +197,7 @@ def test_a_regularizer_that_is_said_takes_the_place_of_the_usual_one(small_world
 
 def test_it_says_what_it_chose(tmp_path: Path) -> None:
     said = relwalk("train", "world", "--dim", "8", "--epochs", "1", "--out", tmp_path / "run").stderr
-    assert "3.3 triples an entity and 10 relations" in said and f"l2 {BEGINS[1]:g} falling to" in said
+    assert "3.3 triples an entity and 10 relations" in said and f"dura {BEGINS[1]:g} falling to" in said
     said = relwalk("train", "world", "--dim", "8", "--epochs", "1", "--l2", "0.1", "--out", tmp_path / "b").stderr
     assert "l2 0.1, " in said and "falling" not in said
 

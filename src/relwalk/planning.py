@@ -77,7 +77,8 @@ def make_plan(
     suited = _usual(kind, training, own, len(graph.entities)) if chosen.usual and not config.training else {}
     shape = chosen.shaped if suited and kind is RelWalk else None
     if shape is not None:
-        suited |= _unless_said(shape(Shape.from_graph(graph), size), training)
+        hidden = own.get("hidden", own.get("orthogonality") != "soft")  # of relations that are exactly orthogonal
+        suited |= _unless_said(shape(Shape.from_graph(graph), size, hidden), training)
     size = size if size is not None else suited.get("dim", chosen.dim)
     usual, usual_options = sort_out({name: value for name, value in suited.items() if name != "dim"}, kind)
     options = {**fitting_options(kind, {**chosen.options, **usual_options, **config.options}), **own}
@@ -121,7 +122,7 @@ def _usual(kind: type[Scorer], given: Mapping[str, Any], own: Mapping[str, Any],
         return {}
     if given.get("label_smoothing"):
         usual.pop("candidates_per_step", None)
-    if kind is not RelWalk and set(REGULARIZERS) & set(given):
+    if set(REGULARIZERS) & set(given):
         usual.pop("decay_end", None)
         usual |= dict.fromkeys(REGULARIZERS, 0.0)
     return usual
@@ -131,13 +132,16 @@ def _unless_said(shaped: Mapping[str, Any], given: Mapping[str, Any]) -> dict[st
     """What a graph's shape asks for, without what follows from something that was said.
 
     Who says a weight decay means that one: it does not fall. Who says a budget has epochs without end, and validations
-    by time. The patience of a path is that of neither. Label smoothing is over all entities.
+    by time. The patience of a path is that of neither. A rate goes with the number of steps, and so does a batch. Label
+    smoothing is over all entities.
     """
     left_out: set[str] = set()
     if set(REGULARIZERS) & set(given):
-        left_out |= {"l2", "decay_end", "patience"}
+        left_out |= {*REGULARIZERS, "decay_end", "patience"}
     if given.get("budget") is not None:
         left_out |= {"epochs", "validate_every", "patience"}
+    if given.get("batch_size") is not None:
+        left_out |= {"lr"}
     if given.get("label_smoothing"):
         left_out |= {"candidates_per_step"}
     kept = {name: value for name, value in shaped.items() if name not in left_out}

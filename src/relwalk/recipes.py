@@ -20,7 +20,7 @@ class Recipe:
     options: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     usual: bool = False  # what is usual for the model (`Scorer.usual`) comes before all this
-    shaped: Callable[[Shape, int | None], dict[str, Any]] | None = None  # what RelWalk gets by the graph's shape
+    shaped: Callable[[Shape, int | None, bool], dict[str, Any]] | None = None  # what RelWalk gets by the graph's shape
 
 
 # What is usual for another model stands in its class. Valid MRR of TransE with it and with RelWalk's decay, d = 32, one

@@ -14,6 +14,7 @@ from typing import Any
 
 from relwalk.graph.graph import Graph
 from relwalk.memory import FLOAT, available_memory
+from relwalk.models.relwalk import RelWalk
 from relwalk.training.candidates import ALL_UP_TO
 from relwalk.training.common import CommonSettings
 
@@ -50,6 +51,7 @@ COPIES = 6  # of the entities that training may hold in the memory there is
 NUMBERS = 20
 NARROWEST = 2  # coordinates of a block: planes that are turned or mirrored
 
+SHORT_RATE = 2.0  # of the model's own rate, where few epochs with falling rates have to do
 BEGINS = (0.1, 0.2)  # the decay that a path begins with, at least and at most
 ENDS = (0.003, 0.12)  # the same where it ends
 FEW = 5.0  # triples an entity, about, up to which a path stays strong
@@ -91,31 +93,35 @@ class Shape:
         return self.triples / self.entities
 
 
-def by_shape(shape: Shape, dim: int | None = None) -> dict[str, Any]:
+def by_shape(shape: Shape, dim: int | None = None, hidden: bool = True) -> dict[str, Any]:
     """The settings and options of RelWalk for a graph of that shape; `dim` is that one, where one is given.
 
-    l2 falls from strong to weak, and the best epoch on valid says where it serves. A small graph has epochs enough for
-    a wide path at constant rates, until nothing gets better. The few of a large one walk a narrow path to its end,
-    where graphs of such a density were best, with rates that fall by a cosine; of a sparse one steps draw entities, for
-    more dimensions in less time. Relations with more numbers in their matrices than the triples can tell get blocks,
-    those of a dense graph, or of one whose entities are drawn, a bias.
+    Relations have hidden dimensions and entities equal lengths, for which DURA is the regularizer that serves; where
+    these are not wanted (`hidden`) it is l2. It falls from strong to weak, and the best epoch on valid says where it
+    serves. A small graph has epochs enough for a wide path at constant rates, until nothing gets better. The few of a
+    large one walk a narrow path to its end, where graphs of such a density were best, with rates that fall by a cosine
+    from high ones; of a sparse one steps draw entities, for more dimensions in less time. Relations with more numbers
+    in their matrices than the triples can tell get blocks.
     """
     drawn = choose_drawn(shape, dim)
     d = dim if dim is not None else choose_dim(shape, drawn)
     batch = choose_batch(shape)
     epochs = choose_epochs(shape, batch, DRAWN_STEPS if drawn else STEPS)
     long = epochs >= LONG and shape.selects  # where nothing tells the best, the end has to be good
-    begin, end = choose_decay(shape, wide=long)
+    begin, end = choose_decay(shape, wide=long, hidden=hidden)
     blocks = choose_blocks(shape, d)
+    biased = hidden or drawn or shape.density >= BIASED
     return {
         "dim": d,
         **({"candidates_per_step": drawn} if drawn else {}),
         **({"blocks": blocks} if blocks > 1 else {}),
-        **({"relation_bias": True} if drawn or shape.density >= BIASED else {}),
-        "l2": begin,
+        **({"hidden": True, "equal_lengths": True} if hidden else {}),
+        **({"relation_bias": True} if biased else {}),
+        **({"l2": 0.0, "dura": begin} if hidden else {"l2": begin}),
         "decay_end": round(end / begin, 4),
         "entity_dropout": DROPOUT if shape.density >= DENSE and long else 0.0,
         "schedule": "constant" if long else "cosine",
+        **({"lr": SHORT_RATE * RelWalk.lr} if hidden and not long else {}),
         "epochs": epochs,
         "batch_size": batch,
         "validate_every": often(epochs),
@@ -128,11 +134,11 @@ LONG_WORK = 9e14  # operations of a long training: about three hours of two core
 LONG_EPOCHS = (40, 200)
 
 
-def for_long(shape: Shape, dim: int | None = None) -> dict[str, Any]:
+def for_long(shape: Shape, dim: int | None = None, hidden: bool = True) -> dict[str, Any]:
     """The settings and options of RelWalk for a training of hours: what `by_shape` gives with more dimensions, and as
     many epochs as the time allows, with rates that fall. Settings that a search finds better are written here."""
     d = dim if dim is not None else choose_long_dim(shape)
-    usual = {name: value for name, value in by_shape(shape, d).items() if name != "patience"}  # rates fall to the end
+    usual = {name: value for name, value in by_shape(shape, d, hidden).items() if name != "patience"}  # rates fall to the end
     work = _epoch_work(shape, d, usual.get("candidates_per_step", 0))
     epochs = max(usual["epochs"], round(_between(*LONG_EPOCHS, LONG_WORK / work)))
     dropout = DROPOUT if shape.density >= DENSE else 0.0
@@ -160,20 +166,24 @@ def explain(shape: Shape, dim: int, options: Mapping[str, Any], settings: Common
     blocks = options.get("blocks", 1)
     parts = f" in {blocks} blocks" if blocks > 1 else ""
     bias = ", a bias of each relation" if options.get("relation_bias") else ""
-    falls = f" falling to {settings.l2 * settings.decay_end:.2g}" if settings.decay_end != 1 else ""
+    hidden = ", hidden dimensions" if options.get("hidden") else ""
+    name, weight = max(((name, getattr(settings, name)) for name in ("dura", "l2", "n3")), key=lambda pair: pair[1] > 0)
+    falls = f" falling to {weight * settings.decay_end:.2g}" if settings.decay_end != 1 else ""
     dropout = f", entity dropout {settings.entity_dropout:g}" if settings.entity_dropout else ""
     length = f"{settings.epochs:,} epochs" if settings.budget is None else f"{settings.seconds:g} s"
     return (
-        f"recipe: {shape.density:.2g} triples an entity and {shape.relations:,} relations: dim {dim}{parts}{bias}, l2 "
-        f"{settings.l2:.2g}{falls}{dropout}, {length}, the best on valid kept (--dim, --l2, ... choose otherwise)"
+        f"recipe: {shape.density:.2g} triples an entity and {shape.relations:,} relations: dim {dim}{parts}{hidden}{bias}, "
+        f"{name} {weight:.2g}{falls}{dropout}, {length}, the best on valid kept (--dim, --l2, ... choose otherwise)"
     )
 
 
-def choose_decay(shape: Shape, *, wide: bool) -> tuple[float, float]:
-    """Where the path of l2 begins and ends: weaker, the more triples an entity has. A wide one goes on to a third."""
+def choose_decay(shape: Shape, *, wide: bool, hidden: bool) -> tuple[float, float]:
+    """Where the path of the decay begins and ends: weaker, the more triples an entity has. A wide one goes on to a
+    third. A narrow one by DURA, which counts an entity up to twice, begins with half, or it would not leave zero."""
     many = shape.density / FEW
-    end = min(ENDS[1], 0.1 / many**1.5) / (3 if wide else 1)
-    return round(_between(*BEGINS, 0.3 / many), 3), max(ENDS[0], end)
+    half = 2 if hidden and not wide else 1
+    end = min(ENDS[1] / half, 0.1 / many**1.5) / (3 if wide else 1)
+    return round(_between(*BEGINS, 0.3 / many) / half, 3), max(ENDS[0], end)
 
 
 def choose_drawn(shape: Shape, dim: int | None = None) -> int:

@@ -66,7 +66,11 @@ class RelWalk(ProductScorer):
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
 
     lr = 1.0  # vectors of norm about √d, as the theory has them
-    search: ClassVar[Mapping[str, Search | None]] = {"relation_lr": Between(0.03, 1.0, "log")}
+    search: ClassVar[Mapping[str, Search | None]] = {
+        "l2": None,
+        "dura": Between(0.005, 0.3, "log"),
+        "relation_lr": Between(0.03, 1.0, "log"),
+    }
 
     def __init__(
         self,
