@@ -173,7 +173,7 @@ def _gathered(parts: list[Factors], together: Together) -> Factors:
     most = max(counts)
     every = together.gather(F.pad(own, (0, 0, 0, most - len(own))))
     if min(counts) < most:  # DURA asks about the triples of each process, and these are not as many in all
-        every = torch.cat([part[:count] for part, count in zip(every.split(most), counts, strict=True)])
+        every = torch.cat([part[:count] for part, count in zip(torch.split(every, most), counts, strict=True)])
     turned, rows, numbers = torch.split(every, [turned.shape[1], rows.shape[1], 1], 1)
     return Factors(turned, rows, numbers.flatten().view(torch.int32).long())
 
