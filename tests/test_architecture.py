@@ -40,9 +40,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "models": under(
         "models",
-        "base blocks complex compressed compressor conve cp decomposition distances distmult factored keys lowrank "
-        "norms ntn orthogonal ote quantised reciprocal relation_matmul relwalk rescal rotate size structured tables "
-        "transd transe transg transr tucker unstructured",
+        "base blocks complex compressed compressor conve cp decomposition distances distmult factored hidden keys "
+        "lowrank norms ntn orthogonal ote quantised reciprocal relation_matmul relwalk rescal rotate size structured "
+        "tables transd transe transg transr tucker unstructured",
     ),
     "settings": under(
         "training",

@@ -30,6 +30,8 @@ MODELS: list[tuple[str, dict[str, Any]]] = [
     ("relwalk", {}),
     ("relwalk", {"orthogonality": "soft"}),
     ("relwalk", {"reciprocal": True}),
+    ("relwalk", {"hidden": True}),
+    ("relwalk", {"hidden": True, "equal_lengths": True, "relation_bias": True}),
     ("rescal", {}),
 ]
 WAYS = [

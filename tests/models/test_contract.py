@@ -106,6 +106,8 @@ class Normed(ProductScorer):
 OWN = [TwoTables, ByRelation, NoProduct]
 OPTIONS = [
     ("relwalk", {"orthogonality": "soft"}),
+    ("relwalk", {"hidden": True}),
+    ("relwalk", {"hidden": True, "equal_lengths": True}),
     ("transe", {"distance": "l1"}),
     ("transr", {"relation_dim": 5}),
     ("conve", {"reciprocal": False}),

@@ -19,6 +19,7 @@ KINDS = {
     "relwalk": ("--model", "relwalk", "--l2", 0.1, "--relation-bias"),
     "dropout": ("--model", "relwalk", "--entity-dropout", 0.2, "--query-dropout", 0.1, "--label-smoothing", 0.1),
     "sampled": ("--model", "relwalk", "--candidates-per-step", 20),
+    "hidden": ("--model", "relwalk", "--hidden", "--equal-lengths", "--dura", 0.01, "--blocks", 2),
     "inverses": ("--model", "complex", "--reciprocal", "--n3", 0.05, "--l2", 0.01),
     "two tables": ("--model", "cp", "--dura", 0.01, "--candidates-per-step", 20),
     "unit norms": ("--model", "transe", "--unit-norms", "--optimizer", "rowwise-adagrad"),

@@ -39,6 +39,7 @@ def forms(model: Scorer, name: str) -> tuple[torch.Tensor, torch.Tensor, torch.T
         ("rescal", {}),
         ("relwalk", {}),
         ("relwalk", {"orthogonality": "soft"}),
+        ("relwalk", {"hidden": True}),
     ],
 )
 def test_dura_is_that_of_the_models_own_form(name: str, options: dict) -> None:

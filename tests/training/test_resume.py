@@ -135,6 +135,7 @@ STEPS = {  # every kind of step that draws at random
     "averaged": {"batch_size": 470, "average_from": 2, "schedule": "cosine", "warmup": 1.5},
     "path": {"batch_size": 470, "l2": 0.3, "n3": 0.1, "decay_end": 0.01, "schedule": "cosine"},
     "blocks": {"batch_size": 470, "blocks": 4, "average_from": 3},
+    "hidden": {"batch_size": 470, "hidden": True, "equal_lengths": True, "relation_bias": True, "dura": 0.1},
     "network": {"batch_size": 470, "model": "conve", "channels": 4, "objective": "bce", "average_from": 3},
 }
 

@@ -63,7 +63,7 @@ OPTIONS = {  # of models, beside dim: what `help(relwalk.train)` says of them
     "relation_bias": "a vector of each relation that RelWalk's knowledge vector is drawn towards: an extension",
     "hidden": "dimensions of RelWalk's relations that entities have no coordinates in: a relation can so leave out "
     "what does not matter to it, with matrices that are exactly orthogonal",
-    "equal_lengths": "one of them makes all of RelWalk's entities equally long (with hidden)",
+    "equal_lengths": "more of them make all of RelWalk's entities equally long (with hidden)",
     "distance": "from h + r to t in TransE; squared it is one matrix product for all entities",
     "unit_norms": "keep TransE's entities at norm 1 after every step, as its paper does",
     "bounded_norms": "hold TransR and TransD to norms of 1 at most, as their papers do; by likelihood they are free",

@@ -3,7 +3,7 @@
 A walker may think in more dimensions than entities have coordinates in. A relation then turns coordinate i of a head by
 an angle θ_i towards a hidden dimension of its own, and coordinate i of a tail by φ_i towards another one:
 
-    R1ᵀh = [cos θ h, sin θ h, 0],      R2ᵀt = [Mᵀ(cos φ t), 0, sin φ t],      M orthogonal.
+    R1ᵀh = [cos θ h, sin θ h, 0],      R2ᵀt = [M(cos φ t), 0, sin φ t],      M orthogonal.
 
 Both keep all lengths, and all that head and tail have to do with each other is hᵀ diag(cos θ) M diag(cos φ) t: a matrix
 that need not be orthogonal, in the corner of one that is. What is here writes that larger matrix out.
@@ -14,8 +14,10 @@ from __future__ import annotations
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+EVENING = 16  # coordinates that even out lengths, at most: with few, Z depends on how much of c they have
 RADIANS = 0.1  # of an angle of 1: rates that suit the vectors of entities then suit angles as well
 
 
@@ -29,43 +31,67 @@ def visible(angles: Tensor) -> Tensor:
     return torch.cos(RADIANS * angles)
 
 
+def turned_away(angles: Tensor) -> Tensor:
+    """What of them is hidden: sin θ.  # as `angles`"""
+    return torch.sin(RADIANS * angles)
+
+
+def evening(width: int) -> int:
+    """How many coordinates even out lengths, beside so many others."""
+    return min(width, EVENING)
+
+
 def same_lengths(e: Tensor) -> Tensor:
-    """Vectors with one more coordinate, which makes all as long as the longest.  # (entities, ..., width + 1)"""
-    squares = e.square().sum(-1, keepdim=True)  # (entities, ..., 1)
-    return torch.cat([e, (squares.max(0).values - squares).clamp_min(0).sqrt()], -1)
+    """Vectors with more coordinates, which make all as long as the longest: [e, √(max ||e||² - ||e||²) u], in equal
+    parts of all blocks.
+
+    u is a direction at random: were it the same for all, Z would depend on whether c is near it, and p(h, t | R) be
+    that of the vectors without. No score sees it.
+
+    # e (entities, blocks, width), the result (entities, blocks, width + more)
+    """
+    entities, blocks, width = e.shape
+    squares = e.square().sum((1, 2), keepdim=True)
+    missing = ((squares.max() - squares).clamp_min(0) / blocks).sqrt()  # (entities, 1, 1)
+    u = torch.randn(entities, blocks, evening(width), generator=torch.Generator().manual_seed(0)).to(e)
+    return torch.cat([e, missing * u / u.norm(dim=-1, keepdim=True)], -1)
 
 
-def one_more(angles: Tensor, matrices: Tensor) -> tuple[Tensor, Tensor]:
-    """Angles and matrices for one more coordinate, of which nothing is visible.  # (..., width + 1), squares of that"""
-    away = angles.new_full((*angles.shape[:-1], 1), math.pi / 2 / RADIANS)
-    larger = torch.nn.functional.pad(matrices, (0, 1, 0, 1))
-    larger[..., -1, -1] = 1.0
-    return torch.cat([angles, away], -1), larger
+def with_evening(M: Tensor, head_angles: Tensor, tail_angles: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The same with the coordinates that even out lengths, of which nothing is visible.
+
+    # (..., width + more, width + more), (..., width + more) twice
+    """
+    width = M.shape[-1]
+    more = evening(width)
+    larger = F.pad(M, (0, more, 0, more))
+    larger.diagonal(dim1=-2, dim2=-1)[..., width:] = 1.0
+    head, tail = (F.pad(angles, (0, more), value=math.pi / 2 / RADIANS) for angles in (head_angles, tail_angles))
+    return larger, head, tail
 
 
 def unfolded(M: Tensor, head_angles: Tensor, tail_angles: Tensor) -> Tensor:
-    """The whole orthogonal matrix of what is visible, hidden for heads and hidden for tails, as many of each.
+    """R1 R2ᵀ of what is visible, hidden for heads and hidden for tails, as many of each: an orthogonal matrix.
+
+        [  cos θ M cos φ   sin θ   -cos θ M sin φ ]
+        [ -sin θ M cos φ   cos θ    sin θ M sin φ ]
+        [          sin φ       0            cos φ ]
 
     # M (..., width, width), angles (..., width), the result (..., 3 width, 3 width)
     """
     width = M.shape[-1]
-    eye = torch.eye(width, dtype=M.dtype, device=M.device).expand_as(M)
-    middle = torch.zeros(*M.shape[:-2], 3, width, 3, width, dtype=M.dtype, device=M.device)
-    middle[..., 0, :, 0, :], middle[..., 1, :, 1, :], middle[..., 2, :, 2, :] = M, eye, eye
-    middle = middle.reshape(*M.shape[:-2], 3 * width, 3 * width)
-    return turned(head_angles, 1) @ middle @ turned(tail_angles, 2).mT
+    i = torch.arange(width, device=M.device)
+    cos, sin = visible(head_angles), turned_away(head_angles)
+    of_tails = visible(tail_angles).unsqueeze(-2), turned_away(tail_angles).unsqueeze(-2)  # of columns
+    whole = M.new_zeros(*M.shape[:-2], 3, width, 3, width)
+    for row, of_heads in enumerate((cos, -sin)):
+        turned = of_heads.unsqueeze(-1) * M
+        whole[..., row, :, 0, :], whole[..., row, :, 2, :] = turned * of_tails[0], -turned * of_tails[1]
+    whole[..., 0, i, 1, i], whole[..., 1, i, 1, i] = sin, cos
+    whole[..., 2, i, 0, i], whole[..., 2, i, 2, i] = turned_away(tail_angles), visible(tail_angles)
+    return whole.view(*M.shape[:-2], 3 * width, 3 * width)
 
 
-def turned(angles: Tensor, towards: int) -> Tensor:
-    """Turns what is visible towards the hidden coordinates, the first (1) or the second (2) as many.
-
-    # angles (..., width), the result (..., 3 width, 3 width)
-    """
-    cosines, sines = visible(angles), torch.sin(RADIANS * angles)
-    width = angles.shape[-1]
-    i = torch.arange(width, device=angles.device)
-    whole = torch.eye(3 * width, dtype=angles.dtype, device=angles.device).repeat(*angles.shape[:-1], 1, 1)
-    j = i + towards * width
-    whole[..., i, i], whole[..., j, j] = cosines, cosines
-    whole[..., i, j], whole[..., j, i] = sines, -sines
-    return whole
+def unfolded_bias(v: Tensor, head_angles: Tensor) -> Tensor:
+    """R1 [v, 0, 0], where R1 is turned back to the identity: [cos θ v, -sin θ v, 0].  # (..., 3 width)"""
+    return torch.cat([visible(head_angles) * v, -turned_away(head_angles) * v, torch.zeros_like(v)], -1)

@@ -30,11 +30,8 @@ class FactoredRelWalk(RelWalk):
         self.orthogonality, self.scale, self.lr = whole.orthogonality, whole.scale, whole.lr
         self.keys_by_side, self.keys_by_relation = whole.keys_by_side, whole.keys_by_relation
         self.entity, self.blocks, self.bias = whole.entity, whole.blocks, whole.bias
-        self.head_angles, self.tail_angles, self.equal_lengths = (
-            whole.head_angles,
-            whole.tail_angles,
-            whole.equal_lengths,
-        )
+        self.head_angles, self.tail_angles = whole.head_angles, whole.tail_angles
+        self.equal_lengths = whole.equal_lengths
         self.head_factors, self.tail_factors = R1, R2
         self.entity_dropout, self.query_dropout = Dropout(), Dropout()
 
@@ -60,6 +57,10 @@ class FactoredRelWalk(RelWalk):
     def _by_blocks(self, matrices: Tensor) -> Tensor:
         """One for each relation, or one for each of its blocks."""
         return matrices if self.blocks == 1 else matrices.view(self.relations, self.blocks, *matrices.shape[1:])
+
+    @property
+    def _turned_whole(self) -> bool:
+        return self.keys_by_relation  # of exact matrices lengths are known, and what is left of those changes them
 
     def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
         return Scorer.score_relations(self, heads, tails)

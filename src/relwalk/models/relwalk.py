@@ -14,7 +14,7 @@ from relwalk.checks import DIM, check_number, check_whole
 from relwalk.errors import RelWalkError, UnknownChoice
 from relwalk.graph.answers import SIDES, Side
 from relwalk.models.base import ProductScorer
-from relwalk.models.hidden import one_more, random_angles, same_lengths, turned, unfolded, visible
+from relwalk.models.hidden import random_angles, same_lengths, unfolded, unfolded_bias, visible, with_evening
 from relwalk.models.orthogonal import block_diagonal, soft_penalty, start
 from relwalk.models.relation_matmul import project
 from relwalk.models.tables import Dropout, EntityTable, normal_rows, squared_norms, with_constant, with_squared_norms
@@ -56,8 +56,8 @@ class RelWalk(ProductScorer):
 
         s = ||h||² + ||t||² + 2 hᵀC t,      C = diag(cos θ) M diag(cos φ),
 
-    so that a relation can leave out what does not matter to it. `equal_lengths`: a coordinate that every relation turns
-    away wholly makes all entities as long as the longest. The first two terms are then the same for all, and left out:
+    so that a relation can leave out what does not matter to it. `equal_lengths`: coordinates that every relation turns
+    away wholly make all entities as long as the longest. The first two terms are then the same for all, and left out:
     an entity that is likely as an answer need not be a long vector. `unfold` writes both out as the paper's model.
     """
 
@@ -65,6 +65,7 @@ class RelWalk(ProductScorer):
     formula = "||R1ᵀh + R2ᵀt||²"
     expresses = ("symmetry", "antisymmetry", "inversion", "composition", "one-to-many")
 
+    nonnegative = True  # but for what a relation's bias takes off, and lengths that are left out
     lr = 1.0  # vectors of norm about √d, as the theory has them
     search: ClassVar[Mapping[str, Search | None]] = {
         "l2": None,
@@ -100,7 +101,6 @@ class RelWalk(ProductScorer):
         if equal_lengths and not hidden:
             raise RelWalkError("equal_lengths needs a hidden coordinate to even them out. Say --hidden too.")
         self.orthogonality, self.equal_lengths = orthogonality, equal_lengths
-        self.nonnegative = not equal_lengths  # but for what a relation's bias takes off
         self.keys_by_side = self.keys_by_relation = orthogonality == "soft"  # of exact matrices Rᵀe need not be made
         self.lambda1, self.lambda2 = (
             PENALTY if weight is None else check_number(name, weight, 0, LARGEST)
@@ -139,7 +139,7 @@ class RelWalk(ProductScorer):
 
     @property
     def M(self) -> Tensor:
-        """R1 R2ᵀ, all that the score can see of two orthogonal matrices; of hidden dimensions C.
+        """R1 R2ᵀ, all that the score can see of two orthogonal matrices; with hidden dimensions C, the corner of it.
 
         # (relations, dim, dim)
         """
@@ -169,8 +169,11 @@ class RelWalk(ProductScorer):
         h, t = self.entity(heads), self.entity(tails)
         x = self.turn("head", h, relations)  # (batch, dim)  R1ᵀh
         y = self.turn("tail", t, relations)  # (batch, dim)  R2ᵀt
-        squares = self._squares(h, x) + self._squares(t, y) + 2 * (x * y).sum(-1)  # (batch,)  ||R1ᵀh + R2ᵀt||²
-        return squares + self._towards_bias(x + y, relations)
+        if self._turned_whole:
+            return self._from_bias(x + y, relations)  # (batch,)
+        products = 2 * x * y if self.equal_lengths else h.square() + t.square() + 2 * x * y
+        scores = products.sum(-1)
+        return scores if self.bias is None else scores + self._towards_bias(x + y, relations)
 
     def queries(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
         """||x + Rᵀe||² = [2x, 1] · [Rᵀe, ||Rᵀe||²] + ||x||²; for orthogonal R, [2Rx, 1] · [e, ||e||²] + ||x||²; with a
@@ -193,21 +196,30 @@ class RelWalk(ProductScorer):
         e = self.entity()
         return (e,) if self.equal_lengths else (e, squared_norms(e).unsqueeze(1))
 
-    def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
+    def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor | None:
         e = self.entity(given)
-        x = self.turn(other(side), e, relations)
-        return self._squares(e, x) + self._towards_bias(x, relations)  # (batch,)
+        if self._turned_whole:
+            return self._from_bias(self.turn(other(side), e, relations), relations)  # (batch,)
+        norms = None if self.equal_lengths else e.square().sum(-1)
+        if self.bias is None:
+            return norms
+        towards = self._towards_bias(self.turn(other(side), e, relations), relations)
+        return towards if norms is None else norms + towards
 
-    def _squares(self, e: Tensor, turned: Tensor) -> Tensor:
-        """||Rᵀe||², which an orthogonal R leaves at ||e||²; nothing where it is the same for all.  # (batch,)"""
-        if self.equal_lengths:
-            return e.new_zeros(e.shape[:-1])
-        return (turned if self.keys_by_relation else e).square().sum(-1)
+    @property
+    def _turned_whole(self) -> bool:
+        """Whether `turn` makes all of Rᵀe. Otherwise it is what is visible of that, and as long as e."""
+        return self.keys_by_relation or not self.hidden
+
+    def _from_bias(self, x: Tensor, relations: Tensor) -> Tensor:
+        """||x + v||² - ||v||².  # (batch,)"""
+        if self.bias is None:
+            return x.square().sum(-1)
+        return (x * (x + 2 * F.embedding(relations, self.bias))).sum(-1)
 
     def _towards_bias(self, x: Tensor, relations: Tensor) -> Tensor:
-        """||x + v||² - ||v||² - ||x||² = 2 vᵀx.  # (batch,)"""
-        if self.bias is None:
-            return x.new_zeros(x.shape[:-1])
+        """2 vᵀx.  # (batch,)"""
+        assert self.bias is not None
         return 2 * (x * F.embedding(relations, self.bias)).sum(-1)
 
     def turn(self, side: Side, x: Tensor, relations: Tensor, *, back: bool = False) -> Tensor:
@@ -216,11 +228,9 @@ class RelWalk(ProductScorer):
         if angles is None:
             return self._rotate(side, x, relations, back=back)
         cosines = visible(F.embedding(relations, angles))  # (batch, dim), or (dim,) of one relation
-        return (
-            cosines * self._rotate(side, x, relations, back=back)
-            if back
-            else self._rotate(side, cosines * x, relations)
-        )
+        if back:
+            return cosines * self._rotate(side, x, relations, back=True)
+        return self._rotate(side, cosines * x, relations)
 
     def _rotate(self, side: Side, x: Tensor, relations: Tensor, *, back: bool = False) -> Tensor:
         """The same by the learned matrices alone.  # (batch, dim)"""
@@ -229,25 +239,28 @@ class RelWalk(ProductScorer):
         return x if self.exact else project(x, self.free_R1, relations, transposed=back)
 
     def score_relations(self, heads: Tensor, tails: Tensor) -> Tensor:
-        h, t = self.entity(heads), self.entity(tails)  # (batch, dim)
-        each = torch.arange(self.relations, device=self.device)
         shape = (self.blocks, self.dim // self.blocks)
-        in_blocks = h.view(-1, *shape), t.view(-1, *shape)  # (batch, blocks, width) each
-        if self.keys_by_relation:
-            R1, R2 = (R.reshape(self.relations, *shape, shape[1]) for R in (self.R1, self.R2))
-            x, y = (torch.einsum("bkd,rkde->brke", e, R) for e, R in zip(in_blocks, (R1, R2), strict=True))
-            turned = (x + y).flatten(2)
-            return turned.square().sum(-1) + self._towards_bias(turned, each)  # (batch, relations)
-        corner = self._corner().reshape(self.relations, *shape, shape[1])
+        h, t = (self.entity(x).view(-1, *shape) for x in (heads, tails))  # (batch, blocks, width)
+        R2 = self.R2.reshape(self.relations, *shape, shape[1])
+        if self._turned_whole and not (self.exact and shape[1] <= self.relations):
+            turned = torch.einsum("bkd,rkde->brke", t, R2)
+            h = h.unsqueeze(1) if self.exact else torch.einsum("bkd,rkde->brke", h, self.R1.reshape(R2.shape))
+            each = torch.arange(self.relations, device=self.device)
+            return self._from_bias((h + turned).flatten(2), each)  # (batch, relations)
+        corner = self._corner().reshape(R2.shape)
         if shape[1] <= self.relations:  # <htᵀ, M> of all relations is one product
-            pairs = torch.einsum("bkd,bke->bked", *in_blocks).flatten(1)  # (batch, dim * width)
-            products = pairs @ corner.flatten(1).T  # (batch, relations)
+            pairs = torch.einsum("bkd,bke->bked", h, t).flatten(1)  # (batch, dim * width)
+            scores = 2 * pairs @ corner.flatten(1).T  # (batch, relations)
         else:
-            products = torch.einsum("bkd,bke,rked->br", *in_blocks, corner)
-        scores = (self._squares(h, h) + self._squares(t, t)).unsqueeze(1) + 2 * products
+            scores = 2 * torch.einsum("bke,brke->br", h, torch.einsum("bkd,rkde->brke", t, corner))
+        if not self.equal_lengths:
+            scores = (h.square() + t.square()).sum((1, 2)).unsqueeze(1) + scores
         if self.bias is not None:  # 2 vᵀ(R1ᵀh + R2ᵀt)
-            v, w = (self.turn(side, self.bias, each, back=True) for side in ("head", "tail"))  # R1 v, R2 v
-            scores = scores + 2 * (h @ v.T + t @ w.T)
+            v: Tensor = self.bias
+            w = torch.einsum("rkde,rke->rkd", R2, v.view(-1, *shape)).flatten(1)  # R2 v
+            if self.head_angles is not None and self.tail_angles is not None:
+                v, w = visible(self.head_angles) * v, visible(self.tail_angles) * w
+            scores = scores + 2 * (h.flatten(1) @ v.T + t.flatten(1) @ w.T)
         return scores
 
     def dura(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
@@ -285,22 +298,18 @@ class RelWalk(ProductScorer):
     @torch.no_grad()
     def unfold(self) -> RelWalk:
         """Itself, or the same model with its hidden dimensions written out: the paper's, with three coordinates for one
-        (and for the one that evens out lengths), the same in all blocks. The vectors are longer by the root of that, as
-        its s / 2d has a larger d; log-probabilities are the same.
+        (and for those that even out lengths), in every block. All vectors are longer by the root of how many times
+        more coordinates there are, since s / 2d has a larger d: log-probabilities are the same.
         """
-        if self.head_angles is None or self.tail_angles is None:
+        if not self.hidden:
             return self
-        width = self.dim // self.blocks
-        shape = (-1, self.blocks, width)
-        e, M = self.vectors().view(shape), self.R2.reshape(-1, self.blocks, width, width).mT
-        head, tail = self.head_angles.view(shape), self.tail_angles.view(shape)
-        v = torch.zeros_like(head) if self.bias is None else self.bias.view(shape)
+        R2, (_, head, _) = self.unfolded_R2(), self._in_blocks()
+        shape = (-1, self.blocks, self.dim // self.blocks)
+        e, v = self.vectors().view(shape), None if self.bias is None else self.bias.view(shape)
         if self.equal_lengths:
-            e, v = same_lengths(e), F.pad(v, (0, 1))
-            head, (tail, M) = one_more(head, M)[0], one_more(tail, M)
-        hidden = 2 * e.shape[-1]
-        e, v = F.pad(e, (0, hidden)), F.pad(v, (0, hidden))  # (entities, blocks, 3 width), (relations, blocks, 3 width)
-        dim = self.blocks * e.shape[-1]
+            e = same_lengths(e)
+            v = None if v is None else F.pad(v, (0, e.shape[-1] - v.shape[-1]))
+        dim = self.blocks * R2.shape[-1]
         whole = RelWalk(
             self.entities,
             self.relations,
@@ -309,14 +318,32 @@ class RelWalk(ProductScorer):
             orthogonality="exact" if self.exact else "soft",
             start_from="identity",
             blocks=self.blocks,
-            relation_bias=self.bias is not None,
+            relation_bias=v is not None,
         ).to(self.device)
         longer = (dim / self.dim) ** 0.5
-        whole.entity.weight.copy_(longer * e.flatten(1))
-        whole.R2.copy_(unfolded(M, head, tail).mT.reshape(whole.R2.shape))
-        if whole.bias is not None:
-            whole.bias.copy_(longer * (turned(head, 1) @ v.unsqueeze(-1)).reshape(whole.bias.shape))
+        whole.entity.weight.copy_(longer * F.pad(e, (0, 2 * e.shape[-1])).flatten(1))  # none in hidden dimensions
+        whole.R2.copy_(R2)
+        if v is not None and whole.bias is not None:
+            whole.bias.copy_(longer * unfolded_bias(v, head).flatten(1))
         return whole.eval()
+
+    @torch.no_grad()
+    def unfolded_R2(self) -> Tensor:
+        """R2 of `unfold`, whose R1 is I.  # (relations, size, size), or (relations, blocks, width, width)"""
+        if not self.hidden:
+            return self.R2
+        R2 = unfolded(*self._in_blocks()).mT  # (relations, blocks, width, width)
+        return R2 if self.blocks > 1 else R2.squeeze(1)
+
+    def _in_blocks(self) -> tuple[Tensor, Tensor, Tensor]:
+        """M, θ and φ of each block, with more coordinates where those even out lengths.
+
+        # (relations, blocks, width, width), (relations, blocks, width) twice
+        """
+        assert self.head_angles is not None and self.tail_angles is not None
+        shape = (self.relations, self.blocks, self.dim // self.blocks)
+        parts = self.R2.reshape(*shape, shape[-1]).mT, self.head_angles.view(shape), self.tail_angles.view(shape)
+        return with_evening(*parts) if self.equal_lengths else parts
 
     @torch.no_grad()
     def log_partition(self, relations: Tensor, *, directions: int = 128, generator: torch.Generator) -> Tensor:

@@ -105,11 +105,13 @@ def matrices(f: Facts) -> Markup:
         )
     elif found.whole is not None:
         words = phrase(
-            "Orthogonality is exact by construction: R₁ and R₂ have hidden dimensions beside those of the entities, "
-            "and where R₁ = I, over all {} relations no entry of R₂ᵀR₂ is farther than {} from the identity's, "
-            "which is rounding. M is the corner of R₁R₂ᵀ that entities see.",
+            "R₁ and R₂ have hidden dimensions beside those of the entities, and M is the corner of R₁R₂ᵀ that entities "
+            "see. Orthogonality is {}: where R₁ = I, over all {} relations no entry of R₂ᵀR₂ is farther than {} from "
+            "the identity's{}.",
+            "exact by construction" if found.exact else "what compression has left of it",
             count(len(measured.relations)),
-            num(defect, 6),
+            num(defect, 6 if found.exact else 3),
+            ", which is rounding" if found.exact else "",
         )
     elif found.exact:
         words = phrase(
@@ -143,8 +145,8 @@ def _relation(f: Facts, found: Matrices, geometry: RelationGeometry, r: int) -> 
     tiles.append(_heat(M, limit, "M = R₁R₂ᵀ" if found.R1 is not None else "M"))
     circle = dial(geometry.M.angles, f"Angles of the eigenvalues of M for {f.graph.relations.label(r)}")
     # Without exact orthogonality an eigenvalue also has a length, which the circle does not show.
-    tiles.append(figure(circle, "eigenvalues of M" if found.exact else "eigenvalue angles of M", kind="tile"))
-    return part("relation", f.graph.relations.label(r), _kind(geometry, found.exact), tiles)
+    tiles.append(figure(circle, "eigenvalues of M" if found.orthogonal else "eigenvalue angles of M", kind="tile"))
+    return part("relation", f.graph.relations.label(r), _kind(geometry, found.orthogonal), tiles)
 
 
 def _heat(values: torch.Tensor, limit: float, name: str) -> Markup:

@@ -82,8 +82,7 @@ def figure1(run: Run, progress: Progress) -> tuple[dict[str, Any], str]:
     pairs = {names[r]: found.pair(r) or () for r in chosen}
     grams = {name: [(R.double().mT @ R.double()).numpy() for R in pair] for name, pair in pairs.items()}
     shown = {name: _orthogonality(own) for name, own in grams.items()}
-    exact = found.exact or found.whole is not None
-    return {"exact": exact, "relations": shown}, heat_maps_svg(grams, {n: v["nu"] for n, v in shown.items()})
+    return {"exact": found.exact, "relations": shown}, heat_maps_svg(grams, {n: v["nu"] for n, v in shown.items()})
 
 
 def _orthogonality(grams: Sequence[Floats]) -> dict[str, float]:

@@ -155,7 +155,7 @@ def concentration(
     """
     if not isinstance(model, RelWalk):
         return Absent(NOT_RELWALK.format(model.title))
-    model = model.unfold()
+    given, model = model, model.unfold()
     generator = own_generator(seed, "concentration")
     c = uniform_directions(directions, model.dim, generator, model.blocks)  # (directions, dim)
     entity = model.vectors().detach().cpu()
@@ -189,11 +189,11 @@ def concentration(
         )
         for i, r in enumerate(chosen.tolist())
     )
-    return Concentration(relations, directions, sample, _excess(relations), _note(model, relations))
+    return Concentration(relations, directions, sample, _excess(relations), _note(given, model, relations))
 
 
-def _note(model: RelWalk, relations: tuple[RelationConcentration, ...]) -> str:
-    how = "soft" if model.orthogonality == "soft" else "no longer exact"
+def _note(given: RelWalk, model: RelWalk, relations: tuple[RelationConcentration, ...]) -> str:
+    how = "soft" if given.orthogonality == "soft" else "no longer exact"
     text = (
         "Orthogonality is exact: over all entities Z_c cannot depend on the relation; differences are noise."
         if model.exact
@@ -201,6 +201,8 @@ def _note(model: RelWalk, relations: tuple[RelationConcentration, ...]) -> str:
     )
     if model.bias is not None:
         text += " Relations have a bias, which their c are drawn towards: here c is uniform, as in the paper."
+    if given.hidden:
+        text += f" Hidden dimensions are written out: d is {model.dim:,} in place of {given.dim:,}."
     norms = model.vectors().detach().norm(dim=-1)
     text += (
         f" Entity norms: mean {float(norms.mean()):.2f}, largest {float(norms.max()):.2f}, √d = {model.dim**0.5:.2f}."

@@ -36,13 +36,18 @@ BLOCK = 64  # relations at a time: double precision copies stay small
 @dataclass(frozen=True, eq=False)
 class Matrices:
     """The relation matrices of a model. R1 and R2 are None where it has only a product of the two, or hidden
-    dimensions: M is then the corner that entities see of a larger product, and `whole` is its R2 (R1 = I)."""
+    dimensions: M is then the corner that entities see of a larger product, and `whole` the R2 of that."""
 
     M: Tensor  # (relations, dim, dim)
     R1: Tensor | None = None
     R2: Tensor | None = None
-    exact: bool = False  # R1 = I, R2 = Mᵀ
-    whole: Tensor | None = None  # (relations, size, size), or (relations, blocks, width, width)
+    exact: bool = False  # R1 = I, and R2 is orthogonal
+    whole: Tensor | None = None  # where R1 = I: (relations, size, size), or (relations, blocks, width, width)
+
+    @property
+    def orthogonal(self) -> bool:
+        """Whether M is orthogonal: all of R2ᵀ."""
+        return self.exact and self.whole is None
 
     def first(self, count: int) -> Matrices:
         """Those of the first relations."""
@@ -61,7 +66,7 @@ class Matrices:
 def matrices_of(model: Scorer) -> Matrices | Absent:
     """What of a model can be analysed as matrices, or why nothing can."""
     if isinstance(model, RelWalk) and model.hidden:
-        return Matrices(model.M.detach().cpu(), whole=model.unfold().R2.detach().cpu())
+        return Matrices(model.M.detach().cpu(), exact=model.exact, whole=model.unfolded_R2().detach().cpu())
     if isinstance(model, RelWalk):
         own, R1, R2 = (x.detach().cpu() for x in (model.M, model.dense("head"), model.dense("tail")))
         return Matrices(own, R1, R2, model.exact)
@@ -87,7 +92,8 @@ class Spectrum:
 
 @dataclass(frozen=True)
 class RelationGeometry:
-    """One relation's matrices. Fields of R1 and R2 are None where a model has only M."""
+    """One relation's matrices. Fields of R1 and R2 are None where a model has only M; with hidden dimensions, spectra
+    are of M alone."""
 
     relation: str
     nu: float | None
@@ -149,12 +155,13 @@ def orthogonality(model: Scorer, graph: Graph, *, progress: OnProgress = silent)
 
 
 def _note(found: Matrices) -> str:
-    if found.exact:
+    if found.orthogonal:
         return "Orthogonality is exact by construction: R1 = I, R2 = Mᵀ, and nu_R is rounding."
     if found.whole is not None:
+        kept = "exact by construction: nu_R is rounding" if found.exact else "near: compression has touched it"
         return (
-            "Orthogonality is exact by construction, with hidden dimensions: nu_R is rounding. M is the corner of "
-            "R1 R2ᵀ that entities see; distances are of M / |M| √d."
+            f"Orthogonality, with hidden dimensions, is {kept}. M is the corner of R1 R2ᵀ that entities see; "
+            "distances are of M / |M| √d."
         )
     if found.R1 is None:
         return "This model has M alone, without constraint; distances are of M / |M| √d."
@@ -179,7 +186,7 @@ def _measure(found: Matrices, part: slice, names: Sequence[str]) -> list[Relatio
     spectra = _spectra(M)
     of_R1 = _spectra(both[0]) if both is not None and not found.exact else None
     of_R2 = _spectra(both[1]) if both is not None and not found.exact else None
-    if found.exact:  # R1 = I; R2 = Mᵀ has the eigenvalues of M
+    if found.orthogonal:  # R1 = I; R2 = Mᵀ has the eigenvalues of M
         d = M.shape[-1]
         of_R1, of_R2 = [Spectrum((0.0,) * d, (1.0, 1.0))] * len(M), spectra
     return [

@@ -24,6 +24,7 @@ from relwalk.checks import check_number, check_seed, check_whole
 from relwalk.display import Shown
 from relwalk.errors import RelWalkError, choose
 from relwalk.evaluation.estimate import own_generator
+from relwalk.graph.answers import Side
 from relwalk.graph.graph import Graph
 from relwalk.graph.lists import Lists
 from relwalk.memory import FLOAT, refuse_beyond_memory
@@ -121,8 +122,7 @@ def walk(
     check_number("step_size", step_size, 0, 2)
     check_number("temperature", temperature, *TEMPERATURES)
     check_seed(seed)
-    # Of each path the chances of all entities, and a matrix.
-    needed = FLOAT * paths * (2 * model.entities + model.dim**2)
+    needed = FLOAT * paths * 2 * (model.entities + model.dim)  # of each path the chances of all entities, and vectors
     refuse_beyond_memory(needed, f"a walk of {paths:,} paths at once", "Take fewer --paths.")
     choose("thing to hold", hold, HOLDS)
     if hold == "entity" and start is None:
@@ -154,10 +154,7 @@ class _Walker:
         temperature: float,
         generator: torch.Generator,
     ) -> None:
-        self.entity, self.R1, self.R2 = (
-            x.detach().cpu() for x in (model.vectors(), model.dense("head"), model.dense("tail"))
-        )
-        self.entity = self.entity / temperature**0.5
+        self.model, self.entity = model, model.vectors().detach().cpu() / temperature**0.5
         self.bias = None if model.bias is None else model.bias.detach().cpu() / temperature**0.5
         self.fixed, self.step_size, self.generator, self.blocks = fixed, step_size, generator, model.blocks
         self.relations = len(graph.relations)
@@ -166,15 +163,15 @@ class _Walker:
     def step(self, state: Tensor, head: Tensor | None) -> tuple[tuple[Tensor, ...], Tensor]:
         relation = self._relations(head, len(state))
         if head is not None:
-            turned = self._turned(self.entity[head], self.R1, relation, back=True)
+            turned = self._turned("head", self.entity[head], relation)
             turned = turned if self.bias is None else turned + self.bias[relation]
             state = tilted_directions(turned, 1, self.generator, self.blocks).squeeze(1)  # c given that it emitted h
         else:
             if self.bias is not None:  # its own c for each relation: the walk begins anew with every triple
                 state = tilted_directions(self.bias[relation], 1, self.generator, self.blocks).squeeze(1)
-            head, _ = self._emit(self._turned(state, self.R1, relation))
+            head, _ = self._emit(self._turned("head", state, relation, back=True))
         moved = displaced(state, self.step_size, self.generator, self.blocks)
-        tail, probability = self._emit(self._turned(moved, self.R2, relation))
+        tail, probability = self._emit(self._turned("tail", moved, relation, back=True))
         return (head, relation, tail, probability), displaced(moved, self.step_size, self.generator, self.blocks)
 
     def _relations(self, head: Tensor | None, count: int) -> Tensor:
@@ -189,9 +186,10 @@ class _Walker:
         values = torch.from_numpy(self.leaving.values.astype(np.int64))
         return torch.where(lengths > 0, values[place.clamp(max=len(values) - 1)], any_one)
 
-    def _turned(self, x: Tensor, R: Tensor, relation: Tensor, back: bool = False) -> Tensor:
-        """R x of each row by its own relation, or Rᵀx."""
-        return torch.einsum("bde,bd->be" if back else "bde,be->bd", R[relation], x)
+    def _turned(self, side: Side, x: Tensor, relation: Tensor, back: bool = False) -> Tensor:
+        """Rᵀx of each row by its own relation; `back`: R x."""
+        there = self.model.device
+        return self.model.turn(side, x.to(there), relation.to(there), back=back).cpu()
 
     def _emit(self, turned: Tensor) -> tuple[Tensor, Tensor]:
         p = torch.softmax(turned @ self.entity.T, -1)  # (paths, entities)

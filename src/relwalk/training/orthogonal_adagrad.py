@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from relwalk.mapped import MEMORY, Room
@@ -167,7 +168,12 @@ def _gathered(parts: list[Factors], together: Together) -> Factors:
     """The factors of all processes, in one message: each row with its relation, whose bits travel as a number."""
     turned, rows, relations = (torch.cat(part) for part in zip(*parts, strict=True))
     numbers = relations.int().view(torch.float32).unsqueeze(1)
-    every = together.gather(torch.cat([turned, rows, numbers], 1))
+    own = torch.cat([turned, rows, numbers], 1)
+    counts = together.gather(torch.tensor([len(own)], device=own.device)).tolist()
+    most = max(counts)
+    every = together.gather(F.pad(own, (0, 0, 0, most - len(own))))
+    if min(counts) < most:  # DURA asks about the triples of each process, and these are not as many in all
+        every = torch.cat([part[:count] for part, count in zip(torch.split(every, most), counts, strict=True)])
     turned, rows, numbers = torch.split(every, [turned.shape[1], rows.shape[1], 1], 1)
     return Factors(turned, rows, numbers.flatten().view(torch.int32).long())
 
