@@ -3,8 +3,8 @@
     python bench/recipes.py [--quick] [--graphs terms-100,...]     writes results/recipes.json and results/recipes.md
 
 Both train RelWalk over all entities; the default is `relwalk.train(graph)`, a trial has a constant decay and constant
-rates, with lr, l2, dim and entity dropout drawn at random, at most 100 epochs and a patience of 5 validations. The best
-trial is the one with the best valid MRR. Whole, it takes some hours of one core; `--quick` makes 3 trials. What is
+rates, with lr, dura, dim and entity dropout drawn at random, at most 100 epochs and a patience of 5 validations. The
+best trial is the one with the best valid MRR. Whole, it takes some hours of one core; `--quick` makes 3 trials. What is
 there already is not made again: it can be stopped and gone on with, and `--again` forgets it.
 """
 
@@ -55,7 +55,7 @@ def drawn(random: np.random.Generator) -> dict[str, Any]:
     """The settings of a trial."""
     return {
         "lr": float(np.exp(random.uniform(np.log(0.2), np.log(2)))),
-        "l2": float(np.exp(random.uniform(np.log(0.002), np.log(0.4)))),
+        "dura": float(np.exp(random.uniform(np.log(0.002), np.log(0.4)))),
         "dim": int(random.choice([64, 128, 256])),
         "entity_dropout": float(random.choice([0.0, 0.1, 0.2, 0.3, 0.4])),
     }
@@ -107,8 +107,8 @@ def table(records: dict[str, Any]) -> str:
             "# The default recipe beside a search",
             "",
             f"`{records['command']}` on {records['machine']}, {records['threads']} threads, seed 0, float32. MRR over "
-            "all entities, filtered, both sides. A trial draws lr, l2, dim and entity dropout at random and keeps them "
-            f"constant; the best is chosen on valid. {records['note']}".rstrip(),
+            "all entities, filtered, both sides. A trial draws lr, dura, dim and entity dropout at random and keeps "
+            f"them constant; the best is chosen on valid. {records['note']}".rstrip(),
             "",
             f"On {near} of {len(graphs)} graphs the default's test MRR is above the best trial's less {NEAR}.",
             "",

@@ -15,7 +15,7 @@ from tests.conftest import TRAIN, make_graph
 
 @pytest.fixture(scope="module", params=["exact", "soft"])
 def run(request: pytest.FixtureRequest) -> Run:
-    return train(make_graph(TRAIN), dim=4, epochs=1, orthogonality=request.param)
+    return train(make_graph(TRAIN), dim=4, epochs=1, orthogonality=request.param, hidden=False, relation_bias=False)
 
 
 def test_npz(run: Run, tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_many_questions_are_answered_as_one_would_be(world_run: Run, batch: int 
     for (head, relation, tail), answers in zip(asked, found, strict=True):
         alone = predict(world_run, head=head, relation=relation, tail=tail, k=5, only_new=only_new)
         assert [(a.name, a.known) for a in answers] == [(a.name, a.known) for a in alone]
-        assert [a.score for a in answers] == pytest.approx([a.score for a in alone], rel=1e-5)
+        assert [a.score for a in answers] == pytest.approx([a.score for a in alone], rel=1e-5, abs=1e-5)
         assert [a.probability for a in answers] == pytest.approx([a.probability for a in alone], rel=1e-5)
 
 
@@ -149,6 +149,7 @@ def test_equal_scores_come_in_the_order_of_the_graph(run: Run) -> None:
 
 def test_answers_follow_the_weights(run: Run) -> None:
     """What is kept between queries is made again when the weights change."""
+    run = train(run.graph, dim=6, epochs=3, relation_bias=False)  # scores then grow with the square of all vectors
     changed = Run(None, run.record, run.graph, copy.deepcopy(run.model))
     before = predict(changed, head="a", relation="likes")
     with torch.no_grad():

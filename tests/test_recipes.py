@@ -75,7 +75,8 @@ def test_what_few_triples_say_of_an_entity_is_held_more_firmly() -> None:
 
 def test_without_valid_the_end_of_the_path_is_no_weaker_than_serves() -> None:
     blind, seeing = by_shape(dataclasses.replace(shape(), selects=False)), by_shape(shape())
-    assert blind["dura"] * blind["decay_end"] > 2 * seeing["dura"] * seeing["decay_end"] and blind["schedule"] == "cosine"
+    ends = [found["dura"] * found["decay_end"] for found in (blind, seeing)]
+    assert ends[0] > 2 * ends[1] and blind["schedule"] == "cosine"
 
 
 def test_many_relations_of_few_triples_get_blocks() -> None:

@@ -37,6 +37,7 @@ from relwalk.runs.folder import FILES, RECORD, WEIGHTS
 from relwalk.runs.record import RUN_FORMAT
 from relwalk.runs.run import load_run, read_state
 
+RECIPE = {"hidden": True, "equal_lengths": True, "relation_bias": True}  # which another optimiser has to be told
 FAST = {"dim": 8, "epochs": 2, "batch_size": 2000}
 
 
@@ -295,7 +296,7 @@ def checkpoint(run: Path, **changes) -> None:
     [
         ({"dim": 6}, "dim is 6; expected 8"),
         ({"model": "distmult"}, "name is 'distmult'; expected 'relwalk'"),
-        ({"optimizer": "adam"}, "optimizer is 'adam'; expected 'adagrad'"),
+        ({"optimizer": "adam", **RECIPE}, "optimizer is 'adam'; expected 'adagrad'"),
         ({"orthogonality": "soft"}, "options is"),
         ({"seed": 5}, "seed is 5; expected 0"),
         ({"batch_size": 5000}, "batch_size is 5000; expected 2000"),

@@ -38,6 +38,7 @@ def measure(graph: Graph, dim: int, decay: float, epochs: int, seed: int, thread
         graph,
         dim=dim,
         blocks=1,
+        hidden=False,
         relation_bias=False,
         candidates_per_step=0,
         l2=decay,

@@ -75,7 +75,7 @@ def oracle(graph: Graph, kind: int) -> float:
 
 def learn(way: str, graph: Path, out: Path, settings: dict[str, object], candidates: int) -> dict[str, Any]:
     """Train and evaluate by the command line, one way: its MRR on test."""
-    words = [str(word) for pair in settings.items() for word in pair]
+    words = [*(str(word) for pair in settings.items() for word in pair), "--no-hidden"]
     words += ["--candidates-per-step", str(0 if way == "exact" else candidates)]
     torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", "2"] if way == "sharded" else []
     start = [sys.executable, *torchrun, "-m", "relwalk"]

@@ -21,6 +21,7 @@ ENTITIES, RELATIONS, TRIPLES, DIM = 200, 4, 10_000, 16
 EPOCHS = 60
 PLAIN: dict[str, Any] = {  # nothing by the graph's shape: what comes back is to be the model's doing alone
     "epochs": EPOCHS,
+    "hidden": False,
     "l2": 0.1,
     "schedule": "constant",
     "entity_dropout": 0.0,

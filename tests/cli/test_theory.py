@@ -70,7 +70,7 @@ def test_generate_writes_a_graph_and_its_truth(drawn: Path, tmp_path: Path) -> N
 
 
 def test_the_loop_closes_on_disk(drawn: Path, tmp_path: Path) -> None:
-    relwalk("train", drawn, "--dim", 8, "--epochs", 40, "--out", tmp_path / "run")
+    relwalk("train", drawn, "--dim", 8, "--epochs", 40, "--no-hidden", "--out", tmp_path / "run")  # as it was drawn
     options = ("--part", "orthogonality", "--truth", drawn)
     found = answer("analyse", tmp_path / "run", *options)["closed_loop"]
     assert found["learned"] > found["shuffled"]["high"] + 0.2

@@ -27,7 +27,7 @@ def misled() -> tuple[Run, np.ndarray]:
 @pytest.fixture(scope="module")
 def doubled() -> tuple[Run, np.ndarray]:
     graph, pairs = plant_duplicates(people(), 0.1, seed=0)
-    return train(graph, dim=16, epochs=60, threads=1), pairs
+    return train(graph, dim=16, epochs=60, hidden=False, threads=1), pairs
 
 
 def test_false_triples_are_found(misled: tuple[Run, np.ndarray]) -> None:
@@ -81,7 +81,7 @@ def test_duplicates_are_found(doubled: tuple[Run, np.ndarray]) -> None:
 
 def test_without_duplicates_no_pair_looks_like_one(doubled: tuple[Run, np.ndarray]) -> None:
     run, pairs = doubled
-    clean = duplicates(train(people(), dim=16, epochs=60, threads=1), k=len(pairs))
+    clean = duplicates(train(people(), dim=16, epochs=60, hidden=False, threads=1), k=len(pairs))
     assert clean.score.mean() < 0.8 * duplicates(run, k=len(pairs)).score.mean()
 
 

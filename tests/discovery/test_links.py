@@ -68,9 +68,10 @@ def by_hand(run: Run, *, every: bool = False, relations: tuple[int, ...] = (0, 1
         seen = {side: set(graph.argument_lists[side][r].tolist()) for side in SIDES}
         for h in range(n):
             for t in range(n):
-                asked = every or h in seen["head"] or t in seen["tail"]
-                if asked and (h, r, t) not in known and (h != t or graph.has_loops[r]):
-                    found[h, r, t] = float(both[h, t])
+                asked = {"tail": every or h in seen["head"], "head": every or t in seen["tail"]}
+                if any(asked.values()) and (h, r, t) not in known and (h != t or graph.has_loops[r]):
+                    own = [float(said[side][x, y]) for side, x, y in (("tail", h, t), ("head", t, h)) if asked[side]]
+                    found[h, r, t] = min(float(both[h, t]), max(own))
     return found
 
 

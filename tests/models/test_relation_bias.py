@@ -26,7 +26,7 @@ from relwalk.training.regularizers import regularization
 from relwalk.training.settings import TrainingSettings
 
 KINDS = ["exact", "soft"]
-BIASED = {"relation_bias": True}
+BIASED = {"relation_bias": True, "hidden": False}
 
 
 @torch.no_grad()

@@ -106,7 +106,7 @@ def test_the_page_of_a_run_is_whole(learned: Run, page: str) -> None:
         assert words in found.words
     assert found.tags.count("svg") >= 10 and found.tags.count("canvas") == 1
     images = [v for tag, name, v in found.attributes if (tag, name) == ("img", "src")]
-    assert len(images) == 6 and all(v.startswith("data:image/png;base64,") for v in images)
+    assert len(images) == 9 and all(v.startswith("data:image/png;base64,") for v in images)
     assert len(page.encode()) < 500_000
     assert "prefers-color-scheme: dark" in page and ("th", "aria-sort", "none") in found.attributes
 
@@ -124,7 +124,7 @@ def test_relations_can_be_chosen_and_an_unknown_one_is_refused(learned: Run, mon
         make_report(learned, relations=["speeks"])
     chosen = check(make_report(learned, relations=["speaks"], directions=20))
     images = [v for tag, name, v in chosen.attributes if (tag, name) == ("img", "src")]
-    assert len(images) == 2 and "M for speaks" in str(chosen.attributes)
+    assert len(images) == 3 and "M for speaks" in str(chosen.attributes)
 
 
 @pytest.mark.parametrize(

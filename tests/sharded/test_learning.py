@@ -15,7 +15,7 @@ from relwalk.runs.run import load_run
 from tests.sharded.ranks import one, relwalk_ranks
 
 WORDS = ("--model", "relwalk", "--dim", 16, "--epochs", 10, "--batch-size", 128, "--l2", 0.3, "--decay-end", 1.0)
-WORDS += ("--blocks", 1, "--schedule", "cosine", "--validate-every", 5, "--seed", 0, "--threads", 1)
+WORDS += ("--blocks", 1, "--schedule", "cosine", "--validate-every", 5, "--seed", 0, "--threads", 1, "--no-hidden")
 
 
 def test_all_ways_learn_as_much(tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ def test_large_batches_of_sampled_sums_do_not_make_the_loss_rise() -> None:
 
         def epoch(self, *_: object) -> None: ...
 
-    sizes = {"dim": 32, "batch_size": 4096, "candidates_per_step": 2048, "l2": 0.0, "threads": 1}
+    sizes = {"dim": 32, "batch_size": 4096, "candidates_per_step": 2048, "l2": 0.0, "hidden": False, "threads": 1}
     assert train(graph, epochs=1, observer=Watch(), **sizes).record.training.lr == pytest.approx(0.5)
     chance = losses[0]
     assert np.mean(losses[20:30]) < 1.05 * chance

@@ -106,7 +106,7 @@ def test_the_default_recipe_is_within_reach() -> None:
     """The values that the default has can be held against those that are drawn."""
     space, record = search_space(FIVE, {}), plan(FIVE)
     default = {"dim": record.model.dim, **record.training.flat()}
-    for name in ("dim", "schedule", "entity_dropout", "l2", "decay_end", "batch_size"):
+    for name in ("dim", "schedule", "entity_dropout", "dura", "decay_end", "batch_size"):
         assert space.usual[name] == default[name], name
 
 

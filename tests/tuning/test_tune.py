@@ -94,7 +94,7 @@ def test_what_it_says(folder: Path) -> None:
     assert said.startswith("facts, relwalk: 4 trials (")
     assert "chosen: trial " in said and "(the default recipe: 0." in said
     assert "test, filtered, candidates all entities: MRR 0." in said
-    assert "searching l2, " in noted and "trial 4: valid MRR 0." in noted and "(best 0." in noted
+    assert "searching dura, " in noted and "trial 4: valid MRR 0." in noted and "(best 0." in noted
     assert "train it again with: relwalk train facts.tsv --config out/best.toml" in noted
 
 
@@ -112,7 +112,7 @@ def test_the_page_shows_it_all_and_asks_for_nothing(folder: Path) -> None:
     page = check_page(words)
     for text in (
         "What was chosen",
-        "valid MRR over l2",
+        "valid MRR over dura",
         "% of its epochs",
         "The chosen one on test",
         "label smoothing",

@@ -143,8 +143,9 @@ def discover(
 
     Asks (h, R, ?) for every entity seen as a head of R, and (?, R, t) for every one seen as a tail (the graph's own
     lists, where it ships some), or for every entity with `all_questions`; of all relations, or of those given. Links
-    that either question proposes are judged by both, and what counts is the mean of their log-odds. An entity is linked
-    to itself only by relations that do so in the graph, and a triple that it holds as a false one is no link. With
+    that either question proposes are judged by both, and what counts is the mean of their log-odds, or what the one that
+    is asked gives, where the other one is not and gives more. An entity is linked to itself only by relations that do
+    so in the graph, and a triple that it holds as a false one is no link. With
     `min_confidence` only links of at least that confidence come. `missing` is how many facts the graph is thought to
     lack, if not as many as valid holds. `block` is how many scores to hold at a time. `progress`: see
     `relwalk.progress`. `scores` is what scores the questions of each side in the model's place, where this process has
@@ -169,8 +170,9 @@ def discover(
 def _most_worth(sweep: Sweep, asked: dict[Side, SideQuestions], k: int, least: float, on_progress: OnProgress) -> Links:
     """Links by the mean of both sides, best first; the first k are the best of all.
 
-    A mean is no more than the greater of the two, which was proposed unless it was below the bar: so what was missed is
-    below the bar as well. Where fewer than k are above it, more are proposed.
+    A mean is no more than the greater of the two, which was proposed unless it was below the bar, and nothing is worth
+    more than to the question that proposed it, the other one may not be asked: so what was missed is below the bar as
+    well. Where fewer than k are above it, more are proposed.
     """
     room = max(PROPOSED * k, FEWEST)
     while True:
@@ -192,7 +194,7 @@ def _judged_by_both(sweep: Sweep, links: Links, on_progress: OnProgress) -> Link
     back: tuple[tuple[Side, NDArray[np.bool_]], ...] = (("head", links.by_tail), ("tail", ~links.by_tail))
     for side, rows in back:
         other[rows] = sweep.worth(side, links.take(rows), count.add)
-    judged = replace(links, worth=mean_odds(links.worth, other))
+    judged = replace(links, worth=np.minimum(mean_odds(links.worth, other), links.worth))
     return judged.take(judged.best_first())
 
 
