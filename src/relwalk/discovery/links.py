@@ -143,9 +143,9 @@ def discover(
 
     Asks (h, R, ?) for every entity seen as a head of R, and (?, R, t) for every one seen as a tail (the graph's own
     lists, where it ships some), or for every entity with `all_questions`; of all relations, or of those given. Links
-    that either question proposes are judged by both, and what counts is the mean of their log-odds, or what the one that
-    is asked gives, where the other one is not and gives more. An entity is linked to itself only by relations that do
-    so in the graph, and a triple that it holds as a false one is no link. With
+    that either question proposes are judged by both, and what counts is the mean of their log-odds, or what the one
+    that is asked gives, where the other one is not and gives more. An entity is linked to itself only by relations that
+    do so in the graph, and a triple that it holds as a false one is no link. With
     `min_confidence` only links of at least that confidence come. `missing` is how many facts the graph is thought to
     lack, if not as many as valid holds. `block` is how many scores to hold at a time. `progress`: see
     `relwalk.progress`. `scores` is what scores the questions of each side in the model's place, where this process has
