@@ -64,8 +64,8 @@ NARROWEST = 2  # coordinates of a block: planes that are turned or mirrored
 #
 # Test was looked at afterwards: it is higher with them on all of these (.003 to .032), F aside, which was not finished.
 # Equal lengths are what counts (F, 14 epochs, d = 256, DURA .1 to .01: .4101 without them, .4454 with), and so is the
-# rate where epochs are few (F, 12 epochs, d = 64: .4174 at 1, .4365 at 2, .4331 at 3; without hidden dimensions .3912 at
-# 1, .3947 at 2). On a graph drawn from the paper's own model, where long vectors are likely ones, they cost (.1398
+# rate where epochs are few (F, 12 epochs, d = 64: .4174 at 1, .4365 at 2, .4331 at 3; without hidden dimensions .3912
+# at 1, .3947 at 2). On a graph drawn from the paper's own model, where long vectors are likely ones, they cost (.1398
 # without, .1215 with).
 SHORT_RATE = 2.0  # of the model's own rate, where few epochs with falling rates have to do
 BEGINS = (0.1, 0.2)  # the decay that a path begins with, at least and at most
