@@ -10,6 +10,7 @@ import pytest
 from tools.subgraphs import MADE, cut, from_triples
 
 from relwalk.checks import MOST
+from relwalk.evaluation.ranking import rank
 from relwalk.experiment import train
 from relwalk.graph.graph import Graph
 from relwalk.models import RelWalk
@@ -99,6 +100,17 @@ def test_relations_have_hidden_dimensions_unless_said(small_world: Graph) -> Non
     assert plan(small_world, equal_lengths=False).model.options["hidden"]
 
 
+def test_few_entities_begin_with_less_decay_and_learn() -> None:
+    begins = [by_shape(shape(entities=n, triples=15 * n))["dura"] for n in (2, 20, 200, 2000, 20_000)]
+    assert begins == sorted(begins) and 0 < begins[0] < begins[1] < 0.05 < begins[3] == begins[4] == BEGINS[0]
+    for entities in range(2, 40):
+        assert by_shape(shape(entities=entities, triples=entities))["decay_end"] <= 1
+    few = MADE["dealings"](20, 3)
+    run = train(few, dim=32, epochs=20)
+    assert float(run.model.vectors().detach().square().mean()) > 0.1, "vectors fell to zero"
+    assert rank(run, split="valid").mrr > 0.5
+
+
 def test_few_steps_have_higher_rates() -> None:
     small, large = by_shape(shape()), by_shape(shape(questions=10**6))
     assert "lr" not in small and large["lr"] == SHORT_RATE * RelWalk.lr
@@ -168,7 +180,11 @@ def test_dim_goes_by_the_memory_that_there_is(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_is_said_wins(small_world: Graph) -> None:
     by_itself = train(small_world, **SHORT).record.training
-    assert by_itself.dura == BEGINS[1] and by_itself.decay_end < 1 and by_itself.patience == PATIENCE
+    assert (
+        by_itself.dura == by_shape(Shape.from_graph(small_world))["dura"] < BEGINS[1]
+        and by_itself.decay_end < 1
+        and by_itself.patience == PATIENCE
+    )
     said = train(small_world, **SHORT, l2=0.07, blocks=2, batch_size=5000).record
     assert said.training.dura == 0
     assert (said.training.l2, said.training.decay_end, said.training.patience) == (0.07, 1.0, 5)
