@@ -62,17 +62,15 @@ NARROWEST = 2  # coordinates of a block: planes that are turned or mirrored
 #     F (28)           .4406  .4579        terms (64)        .7252  .7251
 #                                          types (23)        .8953  .8961
 #
-# Kinships and terms with a path that began with .1, as all had at first; where there are few entities it begins with less
-# since (Nations, UMLS and types had .7958, .9355 and .8938 before). Test was looked at then: it was higher with hidden
-# dimensions on all of these, by .003 to .032, F aside, which was not finished.
+# Kinships and terms with a path that began with .1, as all had at first; where there are few entities it begins with
+# less since (Nations, UMLS and types had .7958, .9355 and .8938 before). Test was looked at then: it was higher with
+# hidden dimensions on all of these, by .003 to .032, F aside, which was not finished.
 #
 # Equal lengths are what counts (F, 14 epochs, d = 256, DURA .1 to .01: .4101 without them, .4454 with), and so is the
 # rate where epochs are few (F, 12 epochs, d = 64: .4174 at 1, .4365 at 2, .4331 at 3; without hidden dimensions .3912
 # at 1, .3947 at 2). On a graph drawn from the paper's own model, where long vectors are likely ones, they cost (.1398
 # without, .1215 with).
-MANY = (
-    2000  # entities from which a path begins in full: by .1, vectors of 20 that stand in 200 triples each fell to zero
-)
+MANY = 2000  # entities from which a path begins in full: of 20, in 200 triples each, vectors fell to zero by .1
 SHORT_RATE = 2.0  # of the model's own rate, where few epochs with falling rates have to do
 BEGINS = (0.1, 0.2)  # the decay that a path begins with, at least and at most
 ENDS = (0.003, 0.12)  # the same where it ends
