@@ -25,7 +25,7 @@ from tests.conftest import TEST, TRAIN, make_graph, part_of
 
 @pytest.fixture(scope="module")
 def run(world: Graph) -> Run:
-    return train(part_of(world, 1500), dim=16, epochs=4, threads=1, progress=False)
+    return train(part_of(world, 1500), dim=16, epochs=4, hidden=False, threads=1, progress=False)
 
 
 @pytest.mark.parametrize("keep", [0.0005, 0.02])
