@@ -103,7 +103,7 @@ def questions(graph: Graph, count: int, seed: int = 0) -> list[Query]:
 
 @pytest.fixture(scope="module")
 def world_run() -> Run:
-    return train(read_graph("world"), dim=8, epochs=1)
+    return train(read_graph("world"), dim=8, epochs=1, hidden=False)  # no score is near zero
 
 
 @pytest.mark.parametrize("only_new", [False, True])
@@ -115,7 +115,7 @@ def test_many_questions_are_answered_as_one_would_be(world_run: Run, batch: int 
     for (head, relation, tail), answers in zip(asked, found, strict=True):
         alone = predict(world_run, head=head, relation=relation, tail=tail, k=5, only_new=only_new)
         assert [(a.name, a.known) for a in answers] == [(a.name, a.known) for a in alone]
-        assert [a.score for a in answers] == pytest.approx([a.score for a in alone], rel=1e-5, abs=1e-5)
+        assert [a.score for a in answers] == pytest.approx([a.score for a in alone], rel=1e-5)
         assert [a.probability for a in answers] == pytest.approx([a.probability for a in alone], rel=1e-5)
 
 
