@@ -10,11 +10,11 @@ from relwalk.training.softmax import softmax_loss as softmax_of_keys
 
 
 def softmax_loss(q, e, b, *rest, **options) -> torch.Tensor:
-    """A bias is one more coordinate of the keys, where the queries have a one."""
+    """A bias is one more part of the keys, where the queries have a one."""
     if b is None:
         return softmax_of_keys(q, e, *rest, **options)
     ones = torch.ones(len(q), 1, dtype=q.dtype)
-    return softmax_of_keys(torch.cat([q, ones], 1), torch.cat([e, b.unsqueeze(1)], 1), *rest, **options)
+    return softmax_of_keys(torch.cat([q, ones], 1), (e, b.unsqueeze(1)), *rest, **options)
 
 
 def reference(q, e, b, targets: Targets, smoothing: float) -> torch.Tensor:
@@ -96,6 +96,19 @@ def test_bfloat16_is_close() -> None:
         assert float((a - c).norm() / a.norm()) < 0.02
 
 
+def test_keys_in_parts_are_the_keys() -> None:
+    q, e, _, targets = problem(20, 200, 16, 40, 1.0, 0)
+    targets = targets._replace(weights=targets.weights.float())
+    found = []
+    for parts in (1, 3):
+        inputs = [x.float().requires_grad_() for x in (q, e)]
+        keys = torch.tensor_split(inputs[1], parts, 1)
+        loss = softmax_of_keys(inputs[0], keys, targets, Workspace(tile=64), smoothing=0.1)
+        found.append((loss, *torch.autograd.grad(loss, inputs)))
+    for a, c in zip(*found, strict=True):
+        torch.testing.assert_close(a, c, rtol=1e-5, atol=1e-5)
+
+
 CASES = 10_000
 
 
@@ -119,8 +132,8 @@ def test_no_sum_vanishes_or_turns_negative(dtype: torch.dtype, sampled: bool) ->
         log_w[is_target] = 0.0
         scores = q.double() @ e.double().T + b.double()
         at, to = is_target.nonzero(as_tuple=True)
-        keys, queries = torch.cat([e, b.unsqueeze(1)], 1), torch.cat([q, torch.ones(rows, 1)], 1)
-        sample = _Sample(keys[:drawn], log_weights if sampled else None, 16, dtype)
+        keys, queries = (e[:drawn], b[:drawn].unsqueeze(1)), torch.cat([q, torch.ones(rows, 1)], 1)
+        sample = _Sample(keys, log_weights if sampled else None, 16, dtype)
         own, once = Own(at, to, scores[at, to].float()), torch.ones(rows)
         made = _exponentials(queries, sample, own, once, Workspace(dtype=dtype, tile=16))
         assert bool((made.total > 0).all()) and bool(made.total.isfinite().all())

@@ -245,8 +245,8 @@ class ProductScorer(Scorer, ABC):
         """
 
     def key_parts(self, side: Side) -> tuple[Tensor, ...]:
-        """The keys of all entities as parts that stand side by side, for one who keeps them: a part that a table has
-        already is not copied. Not for a side where they depend on the relation."""
+        """The keys of all entities as parts that stand side by side: one that a table has already is not copied. Not
+        for a side where they depend on the relation."""
         return (self.keys(side),)
 
     def key_blocks(

@@ -17,7 +17,15 @@ from relwalk.models.base import ProductScorer
 from relwalk.models.hidden import random_angles, same_lengths, unfolded, unfolded_bias, visible, with_evening
 from relwalk.models.orthogonal import block_diagonal, soft_penalty, start
 from relwalk.models.relation_matmul import project
-from relwalk.models.tables import Dropout, EntityTable, normal_rows, squared_norms, with_constant, with_squared_norms
+from relwalk.models.tables import (
+    Dropout,
+    EntityTable,
+    and_squared_norms,
+    normal_rows,
+    squared_norms,
+    with_constant,
+    with_squared_norms,
+)
 from relwalk.space import Between, Search
 
 Orthogonality = Literal["exact", "soft"]
@@ -194,7 +202,7 @@ class RelWalk(ProductScorer):
 
     def key_parts(self, side: Side) -> tuple[Tensor, ...]:
         e = self.entity()
-        return (e,) if self.equal_lengths else (e, squared_norms(e).unsqueeze(1))
+        return (e,) if self.equal_lengths else and_squared_norms(e)  # (entities, dim), (entities, 1)
 
     def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor | None:
         e = self.entity(given)

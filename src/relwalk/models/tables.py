@@ -187,6 +187,27 @@ class _WithNorms(torch.autograd.Function):
         return torch.addcmul(slope[..., :-1], x, slope[..., -1:], value=2)
 
 
+class _AndNorms(torch.autograd.Function):
+    """As `_WithNorms`, without a copy of the table."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(x)
+        norms: Tensor = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+        return x.view_as(x), norms.square_()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return torch.addcmul(grads[0], x, grads[1], value=2)
+
+
+def and_squared_norms(x: Tensor) -> tuple[Tensor, Tensor]:
+    """x, ||x||²: the parts of `with_squared_norms`.  # (..., dim), (..., 1)"""
+    parts: tuple[Tensor, Tensor] = _AndNorms.apply(x)  # type: ignore[no-untyped-call]
+    return parts
+
+
 def with_squared_norms(x: Tensor) -> Tensor:
     """[x, ||x||²]: each vector with its squared norm as one more coordinate.  # (..., dim + 1)"""
     longer: Tensor = _WithNorms.apply(x)  # type: ignore[no-untyped-call]

@@ -14,7 +14,14 @@ from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer
 from relwalk.models.distances import l1_distances
 from relwalk.models.norms import make_unit
-from relwalk.models.tables import Dropout, EntityTable, normal_rows, squared_norms, with_constant, with_squared_norms
+from relwalk.models.tables import (
+    Dropout,
+    EntityTable,
+    and_squared_norms,
+    normal_rows,
+    with_constant,
+    with_squared_norms,
+)
 from relwalk.space import Among, Search
 
 Distance = Literal["squared-l2", "l1"]
@@ -93,7 +100,7 @@ class TransE(ProductScorer):
         return with_squared_norms(self.entity(entities))  # (candidates, dim + 1)
 
     def key_parts(self, side: Side) -> tuple[Tensor, ...]:
-        return self.entity(), squared_norms(self.entity()).unsqueeze(1)
+        return and_squared_norms(self.entity())  # (entities, dim), (entities, 1)
 
     def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
         return -self._goal(side, given, relations).square().sum(-1)  # (batch,)

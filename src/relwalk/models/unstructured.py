@@ -7,7 +7,14 @@ from torch import Tensor
 
 from relwalk.graph.answers import Side
 from relwalk.models.base import ProductScorer
-from relwalk.models.tables import Dropout, EntityTable, normal_rows, squared_norms, with_constant, with_squared_norms
+from relwalk.models.tables import (
+    Dropout,
+    EntityTable,
+    and_squared_norms,
+    normal_rows,
+    with_constant,
+    with_squared_norms,
+)
 
 
 class Unstructured(ProductScorer):
@@ -45,7 +52,7 @@ class Unstructured(ProductScorer):
         return with_squared_norms(self.entity(entities))  # (candidates, dim + 1)
 
     def key_parts(self, side: Side) -> tuple[Tensor, ...]:
-        return self.entity(), squared_norms(self.entity()).unsqueeze(1)
+        return and_squared_norms(self.entity())  # (entities, dim), (entities, 1)
 
     def offsets(self, side: Side, given: Tensor, relations: Tensor) -> Tensor:
         return -self.entity_dropout(self.entity(given)).square().sum(-1)  # (batch,)

@@ -61,7 +61,7 @@ class ShardedLikelihood(Likelihood):
             targets = keys.targets(joined_targets(questions))
             own = product.keys(questions[0].side, keys.rows)
             summed = self.candidates or self.entities
-            loss = self.product_loss(model.scale * asked, own, targets, keys.log_weights, self.world, summed)
+            loss = self.product_loss(model.scale * asked, (own,), targets, keys.log_weights, self.world, summed)
             total = total + loss
         return total
 

@@ -22,7 +22,6 @@ from relwalk.graph.lists import Lists
 from relwalk.memory import FLOAT
 from relwalk.models.base import ProductScorer, Scorer, as_product
 from relwalk.models.relation_matmul import Groups
-from relwalk.models.tables import with_constant
 from relwalk.space import Between
 from relwalk.training.candidates import Draws, choose_candidates
 from relwalk.training.common import CommonSettings, ObjectiveSettings, setting
@@ -179,8 +178,11 @@ class AllEntities(ABC):
         return torch.from_numpy(array.astype(np.int64)).to(self.device)
 
     @abstractmethod
-    def product_loss(self, queries: Tensor, keys: Tensor, targets: Targets, log_weights: Tensor | None) -> Tensor:
+    def product_loss(
+        self, queries: Tensor, keys: tuple[Tensor, ...], targets: Targets, log_weights: Tensor | None
+    ) -> Tensor:
         """The loss of questions whose scores are queries times keys, summed; its gradient costs no second pass.
+        Keys are parts that stand side by side.
 
         With `log_weights`, the first keys are a sample, each with the log of how many entities it stands for; the
         others are there as targets only.
@@ -230,8 +232,8 @@ class AllEntities(ABC):
 
 def products(
     model: ProductScorer, batch: list[Questions], candidates: Candidates, *, offsets: bool = False
-) -> Iterator[tuple[Tensor, Tensor, Targets]]:
-    """Queries, keys and targets of questions that share their keys: of all, of a side, or of a relation and side.
+) -> Iterator[tuple[Tensor, tuple[Tensor, ...], Targets]]:
+    """Queries, the parts of keys, and targets of questions that share keys: of all, of a side, of a relation and side.
 
     With `offsets`, the scores are whole: what the model adds to all scores of a question is one more coordinate.
     """
@@ -241,9 +243,10 @@ def products(
     if longer:
         asked = [_with_offsets(queries, offset) for queries, offset in zip(asked, added, strict=True)]
 
-    def keys(side: Side, relation: Tensor | None = None) -> Tensor:
-        made = model.keys(side, candidates.entities, relation)
-        return with_constant(made, 1.0) if longer else made
+    def keys(side: Side, relation: Tensor | None = None) -> tuple[Tensor, ...]:
+        whole = candidates.entities is None and relation is None
+        parts = model.key_parts(side) if whole else (model.keys(side, candidates.entities, relation),)
+        return (*parts, parts[0].new_ones(len(parts[0]), 1)) if longer else parts
 
     if not model.keys_by_relation and not model.keys_by_side:
         yield torch.cat(asked), keys("tail"), joined_targets(batch)

@@ -59,9 +59,11 @@ class BinaryCrossEntropy(AllEntities):
     Settings = BceSettings
     sees_offsets = True
 
-    def product_loss(self, queries: Tensor, keys: Tensor, targets: Targets, log_weights: Tensor | None) -> Tensor:
+    def product_loss(
+        self, queries: Tensor, keys: tuple[Tensor, ...], targets: Targets, log_weights: Tensor | None
+    ) -> Tensor:
         targets, spread = self._smoothed(targets)
-        return bce_loss(queries, keys, targets, self.workspace, spread=spread, log_weights=log_weights)
+        return bce_loss(queries, torch.cat(keys, 1), targets, self.workspace, spread=spread, log_weights=log_weights)
 
     def score_loss(self, scores: Tensor, targets: Targets, log_weights: Tensor | None) -> Tensor:
         (rows, columns, added), spread = self._smoothed(targets)

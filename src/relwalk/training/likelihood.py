@@ -49,7 +49,7 @@ class Likelihood(AllEntities):
     def product_loss(
         self,
         queries: Tensor,
-        keys: Tensor,
+        keys: tuple[Tensor, ...],
         targets: Targets,
         log_weights: Tensor | None,
         together: Together = ALONE,

@@ -24,7 +24,7 @@ over all of them, and the loss and the slopes of the queries that each returns a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -80,7 +80,7 @@ class Workspace:
 
 def softmax_loss(
     queries: Tensor,
-    keys: Tensor,
+    keys: Tensor | tuple[Tensor, ...],
     targets: Targets,
     workspace: Workspace,
     *,
@@ -91,12 +91,14 @@ def softmax_loss(
 ) -> Tensor:
     """The summed loss of all rows. With smoothing, that share of each target is spread over all keys.
 
-    With `log_weights`, the first keys are the sample, drawn once each, with log w_e; the others are there as targets
-    only. Several processes have `all_keys` keys together, each its own, with the targets that are among them.
+    Keys may come in parts that stand side by side, so that no whole needs to be made of them. With `log_weights`, the
+    first keys are the sample, drawn once each, with log w_e; the others are there as targets only. Several processes
+    have `all_keys` keys together, each its own, with the targets that are among them.
     """
-    here = len(keys if log_weights is None else log_weights)
+    parts = (keys,) if isinstance(keys, Tensor) else keys
+    here = len(parts[0] if log_weights is None else log_weights)
     among = _Among(together, here if all_keys is None else all_keys)
-    loss: Tensor = _SoftmaxLoss.apply(queries, keys, targets, workspace, smoothing, log_weights, among)  # type: ignore[no-untyped-call]
+    loss: Tensor = _SoftmaxLoss.apply(targets, workspace, smoothing, log_weights, among, queries, *parts)  # type: ignore[no-untyped-call]
     return loss
 
 
@@ -113,25 +115,26 @@ class _SoftmaxLoss(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        q: Tensor,
-        k: Tensor,
         targets: Targets,
         workspace: Workspace,
         smoothing: float,
         log_weights: Tensor | None,
         among: _Among,
+        q: Tensor,
+        *k: Tensor,
     ) -> Tensor:
         rows, columns, share = targets
-        width, drawn = q.shape[1], len(k) if log_weights is None else len(log_weights)
-        q_hit, k_hit = q[rows], k[columns]  # (pairs, width)
+        width, count = q.shape[1], len(k[0])
+        drawn = count if log_weights is None else len(log_weights)
+        q_hit, k_hit = q[rows], _beside(part[columns] for part in k)  # (pairs, width)
         hit = (q_hit * k_hit).sum(-1)  # (pairs,)
         weight = q.new_zeros(len(q)).index_add_(0, rows, share)  # (rows,)
-        sample = _Sample(k[:drawn], log_weights, workspace.tile, workspace.dtype)
+        sample = _Sample(tuple(part[:drawn] for part in k), log_weights, workspace.tile, workspace.dtype)
 
         loss = q.new_zeros(())
         slope_q, hits = torch.empty_like(q), share * (1 - smoothing)
-        covered = drawn == len(k) and len(q) > 0  # every row of the slopes is written by a tile
-        slopes = (q.new_empty if covered else q.new_zeros)(len(k), _longer(width))
+        covered = drawn == count and len(q) > 0  # every row of the slopes is written by a tile
+        slopes = (q.new_empty if covered else q.new_zeros)(count, _longer(width))
         for part in workspace.blocks(len(q), among.keys):  # alike in each process
             pairs = targets.in_rows(part.start, part.stop)
             own = Own(rows[pairs] - part.start, columns[pairs], hit[pairs])
@@ -153,46 +156,51 @@ class _SoftmaxLoss(torch.autograd.Function):
         slope_k.index_add_(0, columns, hits.unsqueeze(1) * q_hit, alpha=-1)
         if smoothing:
             weight = among.together.sum(weight)
-            loss = loss + _smooth(q, k, weight, (share * hit).sum(), smoothing, (slope_q, slope_k), among.keys)
-        ctx.save_for_backward(slope_q, slope_k)
+            total_k = _beside(part.sum(0) for part in k)
+            loss = loss + _smooth(q, total_k, weight, (share * hit).sum(), smoothing, (slope_q, slope_k), among.keys)
+        ctx.save_for_backward(slope_q, *torch.split(slope_k, [part.shape[1] for part in k], 1))
         return loss
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         plain = bool(grads[0] == 1)  # the loss itself is what is minimised: spare a copy of every slope
-        return (*(slope if plain else grads[0] * slope for slope in ctx.saved_tensors), *[None] * 5)
+        return (*[None] * 5, *(slope if plain else grads[0] * slope for slope in ctx.saved_tensors))
 
 
 class _Sample:
-    """The keys that are summed over, a tile of them at a time."""
+    """The keys that are summed over, in parts that stand side by side, a tile of them at a time."""
 
-    def __init__(self, k: Tensor, log_weights: Tensor | None, tile: int, dtype: torch.dtype) -> None:
+    def __init__(self, k: tuple[Tensor, ...], log_weights: Tensor | None, tile: int, dtype: torch.dtype) -> None:
         self.k, self.log_weights, self.tile = k, log_weights, tile
-        self._long = _lengthened(k[:tile], 1.0, 0.0, dtype)
+        self._long = _lengthened(self._of_tile(0), 1.0, 0.0, dtype)
 
     def __len__(self) -> int:
-        return len(self.k)
+        return len(self.k[0])
+
+    def _of_tile(self, start: int) -> Tensor:
+        return _beside(part[start : start + self.tile] for part in self.k)  # (tile, width)
 
     def long(self, start: int) -> Tensor:
         """A tile of them, with a column of ones for the shift, and one for the weights of a sample.
 
         Good until the next is asked for, which takes its place: there is no second copy of all keys.
         """
-        k = self.k[start : start + self.tile]
-        count, width = k.shape
+        count, width = min(self.tile, len(self) - start), 0
         long = self._long[:count]
-        long[:, :width] = k
+        for part in self.k:
+            long[:, width : width + part.shape[1]] = part[start : start + count]
+            width += part.shape[1]
         if self.log_weights is not None:
             long[:, width + 1] = self.log_weights[start : start + count]
         return long  # (tile, width + 2 or a little more)
 
     def best(self, q: Tensor) -> Tensor:
         """The highest score of each row, in float32.  # (rows,)"""
-        if not len(self.k):  # of several processes, one may have none
+        if not len(self):  # of several processes, one may have none
             return q.new_full((len(q),), -torch.inf)
-        weights = self.k.new_zeros(len(self.k)) if self.log_weights is None else self.log_weights
-        parts = zip(torch.split(self.k, self.tile), torch.split(weights, self.tile), strict=True)
-        return torch.stack([torch.addmm(w, q, k.T).amax(1) for k, w in parts]).amax(0)
+        weights = torch.split(q.new_zeros(len(self)) if self.log_weights is None else self.log_weights, self.tile)
+        tiles = (self._of_tile(start) for start in range(0, len(self), self.tile))
+        return torch.stack([torch.addmm(w, q, k.T).amax(1) for k, w in zip(tiles, weights, strict=True)]).amax(0)
 
 
 class Own(NamedTuple):
@@ -272,6 +280,12 @@ def _fill(q: Tensor, sample: _Sample, own: Own, shift: Tensor, workspace: Worksp
     return _Exponentials(tiles, exponentials, long_q, total, total, shift, slope)
 
 
+def _beside(parts: Iterable[Tensor]) -> Tensor:
+    """Parts of the same rows as one, which a part alone is already."""
+    first, *others = parts
+    return torch.cat([first, *others], -1) if others else first
+
+
 def _longer(width: int) -> int:
     return -(-(width + 2) // 8) * 8
 
@@ -286,10 +300,10 @@ def _lengthened(x: Tensor, first: Tensor | float, second: Tensor | float, dtype:
 
 
 def _smooth(
-    q: Tensor, k: Tensor, weight: Tensor, hits: Tensor, smoothing: float, slopes: tuple[Tensor, Tensor], keys: int
+    q: Tensor, total_k: Tensor, weight: Tensor, hits: Tensor, smoothing: float, slopes: tuple[Tensor, Tensor], keys: int
 ) -> Tensor:
     """Move a share of every target onto all keys alike: a term of rank one, so no matrix is needed."""
-    mean_k = k.sum(0) / keys  # of those here, their part of it
+    mean_k = total_k / keys  # of those here, their part of it
     slope_q, slope_k = slopes
     slope_q.sub_(smoothing * weight.unsqueeze(1) * mean_k)
     slope_k.sub_(smoothing / keys * (weight.unsqueeze(1) * q).sum(0))
