@@ -18,7 +18,8 @@ from relwalk.mapped import MEMORY, Room
 from relwalk.together import Together
 
 State = dict[str, Tensor]
-CACHED = 1 << 18  # numbers of dense weights moved at a time: their roots stay in the cache, and need no copy of all
+CACHED = 1 << 20  # numbers of dense weights moved at a time: their rates stay in the cache, and need no copy of all
+STEEPEST = 1e10  # 1 / sqrt of a sum of squares, where it is next to nothing
 
 
 @dataclass
@@ -115,13 +116,13 @@ class Adagrad(Optimizer):
             sums = state["sum"].index_select(0, rows)
             self.add_squares(sums, values)
             state["sum"].index_copy_(0, rows, sums)
-            weights.index_add_(0, rows, values / self.roots(sums, values), alpha=-group.lr)
+            weights.index_add_(0, rows, values * self.rates(sums, values), alpha=-group.lr)
         else:
             some = max(1, CACHED // max(1, _rows(weights)[:1].numel()))
             parts = (torch.split(_rows(tensor), some) for tensor in (weights, gradient, state["sum"]))
             for x, g, sums in zip(*parts, strict=True):
                 self.add_squares(sums, g)
-                x.addcdiv_(g, self.roots(sums, g), value=-group.lr)
+                x.addcmul_(g, self.rates(sums, g), value=-group.lr)
 
     def memory(self, weights: Tensor, start: float = 0.0) -> State:
         return {"sum": self.room.full_like(weights, start)}
@@ -129,8 +130,9 @@ class Adagrad(Optimizer):
     def add_squares(self, sums: Tensor, gradient: Tensor) -> None:
         sums.addcmul_(gradient, gradient)
 
-    def roots(self, sums: Tensor, like: Tensor) -> Tensor:
-        return sums.sqrt().add_(1e-10)
+    def rates(self, sums: Tensor, like: Tensor) -> Tensor:
+        """1 / sqrt(sums), for a gradient of that shape."""
+        return sums.rsqrt().clamp_(max=STEEPEST)
 
 
 class RowwiseAdagrad(Adagrad):
@@ -142,8 +144,8 @@ class RowwiseAdagrad(Adagrad):
     def add_squares(self, sums: Tensor, gradient: Tensor) -> None:
         sums += gradient.reshape(len(gradient), -1).square().mean(1)
 
-    def roots(self, sums: Tensor, like: Tensor) -> Tensor:
-        return super().roots(sums, like).view(-1, *[1] * (like.dim() - 1))
+    def rates(self, sums: Tensor, like: Tensor) -> Tensor:
+        return super().rates(sums, like).view(-1, *[1] * (like.dim() - 1))
 
 
 class Adam(Optimizer):

@@ -216,15 +216,13 @@ class Own(NamedTuple):
         best = together.largest(best)
         return torch.where(best.isinf(), 0.0, best)
 
-    def places(self, entities: int, workspace: Workspace) -> Iterator[Tensor]:
-        """Where the targets stand in each flattened tile of so many entities."""
-        columns, order = torch.sort(self.columns)
-        rows, first = self.rows[order], 0
-        widths = workspace.widths(entities)
-        ends = torch.tensor(widths, dtype=torch.long, device=columns.device).cumsum(0)
-        for end, width, last in zip(ends.tolist(), widths, torch.searchsorted(columns, ends).tolist(), strict=True):
-            yield rows[first:last] * width + columns[first:last] - (end - width)
-            first = last
+    def places(self, entities: int, workspace: Workspace) -> Iterable[Tensor]:
+        """Where those among the first so many entities stand in each flattened tile of them."""
+        among = self.columns < entities
+        columns, order = torch.sort(self.columns[among])
+        tiles, widths = columns // workspace.tile, columns.new_tensor(workspace.widths(entities))
+        places = self.rows[among][order] * widths[tiles] + columns % workspace.tile
+        return torch.split(places, torch.bincount(tiles, minlength=len(widths)).tolist())
 
 
 class _Exponentials(NamedTuple):
