@@ -125,9 +125,10 @@ def test_equal_links_come_in_the_order_of_the_graph(plain: Run) -> None:
 
 def test_least_confidence(plain: Run) -> None:
     every = discover(plain, k=1000)
-    bar = float(every.confidence[30])
+    levels = np.unique(every.confidence)[::-1]
+    bar = float(levels[20:22].mean())  # between two: with other blocks, a score is another one in its last bit
     above = discover(plain, k=1000, min_confidence=bar)
-    assert len(above) == int((every.confidence >= bar).sum())
+    assert len(above) == int((every.confidence >= bar).sum()) > 20
     assert len(discover(plain, k=5, min_confidence=bar)) == 5
     assert "no new links" in str(discover(plain, min_confidence=1.0))
 
