@@ -189,7 +189,7 @@ def signals_kept() -> Iterator[None]:
 
 
 def test_a_killed_process_is_replaced_and_the_weights_are_the_same(graph: Path, tmp_path: Path) -> None:
-    words = ["train", str(graph), *map(str, BRIEF), "--epochs", "8", "--checkpoint-seconds", "0"]
+    words = ["train", str(graph), *map(str, BRIEF), "--epochs", "32", "--checkpoint-seconds", "0"]
     relwalk_ranks(2, *words, "--out", tmp_path / "whole", folder=tmp_path)
     chance = random.Random(0)
 

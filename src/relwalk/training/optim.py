@@ -19,7 +19,7 @@ from relwalk.together import Together
 
 State = dict[str, Tensor]
 CACHED = 1 << 20  # numbers of dense weights moved at a time: their rates stay in the cache, and need no copy of all
-STEEPEST = 1e10  # 1 / sqrt of a sum of squares, where it is next to nothing
+LEAST = 1e-20  # sums of squares begin with no less: 1 / sqrt of them stays a number
 
 
 @dataclass
@@ -125,21 +125,27 @@ class Adagrad(Optimizer):
                 x.addcmul_(g, self.rates(sums, g), value=-group.lr)
 
     def memory(self, weights: Tensor, start: float = 0.0) -> State:
-        return {"sum": self.room.full_like(weights, start)}
+        return {"sum": self.room.full_like(weights, max(start, LEAST))}
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        super().restore(tensors)
+        for state in self.states:
+            if state:
+                state["sum"].clamp_(min=LEAST)
 
     def add_squares(self, sums: Tensor, gradient: Tensor) -> None:
         sums.addcmul_(gradient, gradient)
 
     def rates(self, sums: Tensor, like: Tensor) -> Tensor:
         """1 / sqrt(sums), for a gradient of that shape."""
-        return sums.rsqrt().clamp_(max=STEEPEST)
+        return sums.rsqrt()
 
 
 class RowwiseAdagrad(Adagrad):
     """Adagrad with the mean of g² over a row: a memory of one number per entity instead of d."""
 
     def memory(self, weights: Tensor, start: float = 0.0) -> State:
-        return {"sum": weights.new_full((len(weights),), start)}
+        return {"sum": weights.new_full((len(weights),), max(start, LEAST))}
 
     def add_squares(self, sums: Tensor, gradient: Tensor) -> None:
         sums += gradient.reshape(len(gradient), -1).square().mean(1)

@@ -34,7 +34,8 @@ from torch import Tensor
 from relwalk.together import ALONE, Together
 from relwalk.training.precision import add_product, multiply
 
-TILE = 1024  # entities scored at a time: a tile of a thousand rows fits the cache
+TILE = 1 << 12  # bytes of a row's scores held at a time: a tile of a thousand rows fits the cache
+STRETCH = 4  # tiles whose keys are made ready at a time
 NUMBERS = 1 << 27  # exponentials held at a time: half a gigabyte in float32
 
 
@@ -55,9 +56,12 @@ class Workspace:
     """Buffers for the exponentials, made once and used by every step."""
 
     dtype: torch.dtype = torch.float32
-    tile: int = TILE
+    tile: int = 0  # entities scored at a time; 0: as many as TILE bytes hold
     numbers: int = NUMBERS
     _buffer: Tensor = field(default_factory=lambda: torch.empty(0))
+
+    def __post_init__(self) -> None:
+        self.tile = self.tile or TILE // self.dtype.itemsize
 
     def blocks(self, rows: int, entities: int) -> Iterator[slice]:
         """The rows in equal parts whose exponentials fit the buffer."""
@@ -144,8 +148,7 @@ class _SoftmaxLoss(torch.autograd.Function):
             per_z = torch.where(made.weight > 0, made.weight / made.total, 0.0)  # no targets: nothing is asked
             slope_q[part] = torch.where(per_z.unsqueeze(1) > 0, made.slope[:, :width] * per_z.unsqueeze(1), 0.0)
             weighted = made.q * per_z.unsqueeze(1).to(made.q.dtype)
-            for start, tile in zip(range(0, drawn, workspace.tile), made.tiles, strict=True):
-                slope = slopes[start : start + tile.shape[1]]
+            for slope, tile in zip(torch.split(slopes[:drawn], workspace.tile), made.tiles, strict=True):
                 if part.start == 0:
                     multiply(tile.T, weighted, out=slope)
                 else:
@@ -172,34 +175,36 @@ class _Sample:
 
     def __init__(self, k: tuple[Tensor, ...], log_weights: Tensor | None, tile: int, dtype: torch.dtype) -> None:
         self.k, self.log_weights, self.tile = k, log_weights, tile
-        self._long = _lengthened(self._of_tile(0), 1.0, 0.0, dtype)
+        self.stretch = STRETCH * tile
+        self._long = _lengthened(self._some(0, self.stretch), 1.0, 0.0, dtype)
 
     def __len__(self) -> int:
         return len(self.k[0])
 
-    def _of_tile(self, start: int) -> Tensor:
-        return _beside(part[start : start + self.tile] for part in self.k)  # (tile, width)
+    def _some(self, start: int, count: int) -> Tensor:
+        return _beside(part[start : start + count] for part in self.k)  # (count or the rest, width)
 
-    def long(self, start: int) -> Tensor:
-        """A tile of them, with a column of ones for the shift, and one for the weights of a sample.
+    def long_tiles(self) -> Iterator[Tensor]:
+        """Each tile of them, with a column of ones for the shift, and one for the weights of a sample.
 
-        Good until the next is asked for, which takes its place: there is no second copy of all keys.
+        Good until the next is asked for, which may take its place: there is no second copy of all keys.
         """
-        count, width = min(self.tile, len(self) - start), 0
-        long = self._long[:count]
-        for part in self.k:
-            long[:, width : width + part.shape[1]] = part[start : start + count]
-            width += part.shape[1]
-        if self.log_weights is not None:
-            long[:, width + 1] = self.log_weights[start : start + count]
-        return long  # (tile, width + 2 or a little more)
+        for start in range(0, len(self), self.stretch):
+            count, width = min(self.stretch, len(self) - start), 0
+            long = self._long[:count]
+            for part in self.k:
+                long[:, width : width + part.shape[1]] = part[start : start + count]
+                width += part.shape[1]
+            if self.log_weights is not None:
+                long[:, width + 1] = self.log_weights[start : start + count]
+            yield from torch.split(long, self.tile)  # (tile, width + 2 or a little more)
 
     def best(self, q: Tensor) -> Tensor:
         """The highest score of each row, in float32.  # (rows,)"""
         if not len(self):  # of several processes, one may have none
             return q.new_full((len(q),), -torch.inf)
         weights = torch.split(q.new_zeros(len(self)) if self.log_weights is None else self.log_weights, self.tile)
-        tiles = (self._of_tile(start) for start in range(0, len(self), self.tile))
+        tiles = (self._some(start, self.tile) for start in range(0, len(self), self.tile))
         return torch.stack([torch.addmm(w, q, k.T).amax(1) for k, w in zip(tiles, weights, strict=True)]).amax(0)
 
 
@@ -267,9 +272,7 @@ def _fill(q: Tensor, sample: _Sample, own: Own, shift: Tensor, workspace: Worksp
     tiles = workspace.tiles(len(q), len(sample), q.device)
     long_q = _lengthened(q, -shift, 1.0, workspace.dtype)
     slope = torch.zeros(long_q.shape, device=q.device)
-    starts = range(0, len(sample), workspace.tile)
-    for start, tile, targets in zip(starts, tiles, own.places(len(sample), workspace), strict=True):
-        keys = sample.long(start)
+    for keys, tile, targets in zip(sample.long_tiles(), tiles, own.places(len(sample), workspace), strict=True):
         multiply(long_q, keys.T, out=tile)
         tile.exp_().view(-1).index_fill_(0, targets, 0.0)
         add_product(slope, tile, keys)
