@@ -96,16 +96,22 @@ def test_bfloat16_is_close() -> None:
 
 
 def by_definition(model, graph: Graph, smoothing: float) -> torch.Tensor:
-    """Of every distinct question its scores of all entities against its labels, by autograd."""
+    """Of every distinct question its scores of all entities against its labels, by autograd; a score of zero stands for
+    the log-odds of the mean label."""
     triples, entities = graph.train.tolist(), len(graph.entities)
     total = torch.zeros(())
-    for side, given_at, asked_at in (("tail", 0, 2), ("head", 2, 0)):
+    sides = (("tail", 0, 2), ("head", 2, 0))
+    asked = sum(len({(triple[given_at], triple[1]) for triple in triples}) for _, given_at, _ in sides)
+    answered = sum(len({tuple(triple) for triple in triples}) for _ in sides)
+    mean = torch.tensor(((1 - smoothing) * answered / asked + smoothing) / entities)
+    for side, given_at, asked_at in sides:
         for given_id, relation in sorted({(triple[given_at], triple[1]) for triple in triples}):
             scores = model.score_candidates(side, torch.tensor([given_id]), torch.tensor([relation]))[0]
             answers = [triple[asked_at] for triple in triples if (triple[given_at], triple[1]) == (given_id, relation)]
             labels = torch.full((entities,), smoothing / entities)
             labels[answers] += 1 - smoothing
-            total = total + F.binary_cross_entropy_with_logits(model.scale * scores, labels, reduction="sum")
+            logits = model.scale * scores + mean.logit()
+            total = total + F.binary_cross_entropy_with_logits(logits, labels, reduction="sum")
     return total
 
 
@@ -128,6 +134,18 @@ def test_the_loss_is_that_of_the_scores_with_all_that_is_added_to_them(
     weights = list(model.parameters())
     for a, b in zip(torch.autograd.grad(fused, weights), torch.autograd.grad(expected, weights), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_where_nothing_is_known_nothing_pulls_all_scores_one_way(world: Graph) -> None:
+    """Over all questions the slopes of scores of zero add up to zero: their sigmoid is the mean label."""
+    task = make_task(world, TrainingSettings(objective="bce", batch_size=1 << 20))
+    (batch,) = task.batches(torch.Generator().manual_seed(0))
+    pull = size = 0.0
+    for questions in batch:
+        scores = torch.zeros(len(questions.given), len(world.entities), requires_grad=True)
+        (slopes,) = torch.autograd.grad(task.score_loss(scores, questions.targets, None), scores)
+        pull, size = pull + float(slopes.double().sum()), size + float(slopes.double().abs().sum())
+    assert abs(pull) < 1e-4 * size
 
 
 class NoProduct(Scorer):

@@ -122,7 +122,7 @@ def check_token(host: str, local: bool, token: str | None) -> None:
 def bound(host: str, port: int) -> Iterator[socket.socket]:
     """A socket there, or why there can be none."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # said, asyncio sends what it has at once
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((host.strip("[]"), port))
