@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import relwalk
+from relwalk.checks import MOST
 from relwalk.errors import RelWalkError, RunError
 from relwalk.reproduction.measure import departures, measure_run
 from relwalk.reproduction.record import ResultRecord, as_json, read_result, read_results, result_name, schema
@@ -109,6 +110,12 @@ def test_an_unfinished_run_has_no_record(tmp_path: Path) -> None:
         relwalk.train(relwalk.read_graph("world"), **SETTINGS, out=tmp_path / "run", stop=lambda: True)
     with pytest.raises(RunError, match="Finish it: relwalk resume"):
         measure_run(relwalk.load_run(tmp_path / "run"))
+
+
+def test_what_time_limits_is_said_as_a_time() -> None:
+    asked = {"dim": 64, "epochs": MOST, "patience": MOST, "budget": 840.0, "lr": 0.1 / 2**0.5}
+    record = ResultRecord(dataset="d", model="m", recipe="default", seed=0, command="c", asked=asked)
+    assert record.recipe_words == "default, dim 64, budget 14 min, lr 0.07071"
 
 
 def test_names_tell_requests_apart() -> None:

@@ -21,11 +21,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from relwalk.checks import shown
+from relwalk.checks import MOST, shown
 from relwalk.display import Shown
 from relwalk.errors import RelWalkError, RunError
 from relwalk.evaluation.records import read_json, told
 from relwalk.files import write_atomically
+from relwalk.progress import duration
 from relwalk.runs.record import GraphRecord
 
 FORMAT, VERSION = "relwalk-record", 1
@@ -119,7 +120,8 @@ class ResultRecord(_Part, Shown):
     @property
     def recipe_words(self) -> str:
         """The recipe, and where it was departed from."""
-        return ", ".join([self.recipe, *(f"{name} {value}" for name, value in self.asked.items())])
+        limited = {name: value for name, value in self.asked.items() if value != MOST}  # not what time alone limits
+        return ", ".join([self.recipe, *(f"{name} {_in_words(name, value)}" for name, value in limited.items())])
 
     def figure(self, rule: str, name: str = "mrr", *, side: str = "both", ties: str = "realistic") -> float | None:
         """A figure of a ranking; None where it was not made."""
@@ -147,6 +149,12 @@ class ResultRecord(_Part, Shown):
 
     __str__ = summary
     __repr__ = Shown.__repr__
+
+
+def _in_words(name: str, value: Any) -> str:
+    if name == "budget" and isinstance(value, int | float):
+        return duration(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def result_name(dataset: str, model: str, recipe: str, seed: int, asked: Mapping[str, Any]) -> str:
