@@ -53,8 +53,8 @@ class Recipe:
 #     rescal   *  dura .05 > .005   256                     .6185   .4070       -
 #
 # Rates that fall by a cosine, but for those of the first line of each; 15, 6 and 15 epochs. The first rate is that of
-# entities, the second that of all else; r is relation_dim, 64 unless said. Batches of 256 where F has a +; by bce on AMD
-# EPYC (AVX-512, bfloat16):
+# entities, the second that of all else; r is relation_dim, 64 unless said. Batches of 256 where F has a +; by bce on
+# AMD EPYC (AVX-512, bfloat16):
 #
 #                 l2             rates                  batch       world       F       W
 #     conve       .15            Adagrad .1, .1          1024       .5085   .2975       -

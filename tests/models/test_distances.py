@@ -11,10 +11,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from relwalk.errors import RelWalkError
 from relwalk.evaluation.ranking import rank
+from relwalk.experiment import train
 from relwalk.graph.graph import Graph
 from relwalk.models import build_model, distances
 from relwalk.models.distances import block_distances, distinct
 from relwalk.models.ote import gram_schmidt
+from tests.conftest import part_of
 
 
 def plain(x: torch.Tensor, y: torch.Tensor, place: torch.Tensor | None) -> torch.Tensor:
@@ -133,6 +135,18 @@ def test_gram_schmidt_is_orthogonal_and_keeps_what_is(size: int) -> None:
     torch.testing.assert_close(made.mT @ made, torch.eye(size, dtype=torch.float64).expand(4, 3, size, size))
     torch.testing.assert_close(gram_schmidt(made), made)
     assert bool(((made * free).sum(-2) > 0).all())  # each column on the side of the one it was made from
+
+
+def test_ote_holds_orthogonal_matrices_which_stand_for_the_same_model(world: Graph) -> None:
+    model = build_model("ote", 30, 2, 12, seed=0, options={"block_size": 3})
+    with torch.no_grad():
+        model.matrix.copy_(torch.randn(model.matrix.shape, generator=torch.Generator().manual_seed(1)))
+    triples = torch.randint(0, 2, (3, 20), generator=torch.Generator().manual_seed(2)).unbind()
+    before = model.score(*triples)
+    model.constrain()
+    torch.testing.assert_close(model.score(*triples), before)
+    trained = train(part_of(world, 300), model="ote", dim=8, epochs=2).model.matrix.detach()
+    torch.testing.assert_close(trained @ trained.mT, torch.eye(4).expand_as(trained), atol=1e-5, rtol=0)
 
 
 def test_ote_without_scales_is_the_same_both_ways() -> None:
