@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from pathlib import Path
 
 import httpx
@@ -17,7 +18,7 @@ from relwalk.serve import batching, guard, limits
 from relwalk.serve.app import create_app
 from relwalk.serve.batching import Batcher, Crowded, How
 from relwalk.serve.opened import Shelf, open_folder
-from relwalk.serve.server import check_token, is_loopback
+from relwalk.serve.server import bound, check_token, is_loopback
 from tests.conftest import TEST, TRAIN, VALID, make_graph
 from tests.serve.conftest import API, Client
 
@@ -202,3 +203,24 @@ def test_limits_are_those_that_are_told(served: Client) -> None:
     assert limits.ANSWERS in [one.get("maximum") for one in k["anyOf"]]
     assert served.get(f"{API}/predict", head="Kyoto", relation="near", k=limits.ANSWERS).status_code == 200
     assert served.get(f"{API}/predict", head="Kyoto", relation="near", k=limits.ANSWERS + 1).status_code == 422
+
+
+def test_answers_are_sent_at_once() -> None:
+    """Small packets that wait for others would make a second answer over one connection 40 ms late."""
+
+    async def asked() -> list[int]:
+        found: list[int] = []
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            found.append(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        with bound("127.0.0.1", 0) as sock:
+            port = sock.getsockname()[1]
+            async with await asyncio.start_server(answer, sock=sock):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                await reader.read()
+                writer.close()
+        return found
+
+    assert asyncio.run(asked()) == [1]

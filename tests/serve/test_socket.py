@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import socket
@@ -18,7 +17,6 @@ from typing import Any
 import httpx
 import pytest
 
-from relwalk.serve.server import bound
 from tests import entry
 from tests.entry import relwalk
 
@@ -127,24 +125,3 @@ def lack_fastapi() -> None:
 def test_without_the_extra_it_says_what_to_install(learned: Path) -> None:
     found = relwalk("serve", learned, status=1, before=lack_fastapi).stderr
     assert found.count("\n") == 1 and "pip install 'relwalk[serve]'" in found
-
-
-def test_answers_are_sent_at_once() -> None:
-    """Small packets that wait for others would make a second answer over one connection 40 ms late."""
-
-    async def asked() -> list[int]:
-        found: list[int] = []
-
-        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            found.append(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
-            writer.close()
-
-        with bound("127.0.0.1", 0) as sock:
-            port = sock.getsockname()[1]
-            async with await asyncio.start_server(answer, sock=sock):
-                reader, writer = await asyncio.open_connection("127.0.0.1", port)
-                await reader.read()
-                writer.close()
-        return found
-
-    assert asyncio.run(asked()) == [1]
