@@ -37,6 +37,8 @@ async def _look(service: Service, opened: Opened, seen: Stamp | None) -> Stamp |
     except (RelWalkError, OSError) as error:
         LOG.warning("%s stays as it was: %s", opened.name, error)
         return seen
+    if new.fingerprint == opened.fingerprint:  # its record was looked at half written, and is what it was
+        return stamp
     if new.run.state.status != "finished":  # it will be, and its record will say so
         return stamp
     service.shelf.put(new)
